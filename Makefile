@@ -1,0 +1,44 @@
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup jars demo test lint soak bench clean
+
+help:  ## what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "holdfast needs Python 3.11 or newer; set PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "holdfast needs Python 3.11 or newer, $(PYTHON) is older; set PYTHON=/path/to/python3"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing Python packages into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+setup: $(VENV)/.installed jars  ## install everything into .venv and the jar cache
+
+jars: $(VENV)/.installed
+	@$(BIN)/holdfast jars
+
+demo: setup  ## start everything, run the main job, stop
+	@$(BIN)/holdfast demo
+
+test: setup  ## run the tests
+	$(BIN)/python -m pytest -q -m "not slow"
+
+lint: $(VENV)/.installed  ## ruff, mypy, import-linter
+	$(BIN)/ruff check holdfast tests bench
+	$(BIN)/ruff format --check holdfast tests bench
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+soak: setup  ## the long proofs: hundreds of kills
+	$(BIN)/python -m pytest -q -m slow
+
+bench: setup  ## measure, as ratios within one run
+	$(BIN)/python -m bench
+
+clean:  ## remove what was built (not the jar cache)
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

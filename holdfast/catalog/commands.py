@@ -1,0 +1,267 @@
+"""Commands of the command topic, and the catalog as a fold over them.
+
+The fold reads encoded plans only: never the statement's text, never an object that the planner made. It takes every
+record. What this release cannot read becomes an INCOMPATIBLE entry with the reason, and the fold goes on.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import reduce
+from typing import Self
+
+from holdfast.catalog.objects import NO_PROPERTIES, QueryEntry, QueryState, Stream, Table, TopicSettings
+from holdfast.catalog.snapshot import EMPTY, Catalog
+from holdfast.errors import HoldfastError, PlanError
+from holdfast.names import ObjectName, QueryId, StoreId
+from holdfast.runtime.expressions.parse import parse_schema
+from holdfast.runtime.plan import jsontext
+from holdfast.runtime.plan.codec import decode
+from holdfast.runtime.plan.ddl import AlterSource, CreateStream, CreateTable, DdlCommand, DropSource
+from holdfast.runtime.plan.document import QueryPlan
+from holdfast.runtime.plan.presence import given
+from holdfast.types import Schema
+
+RELEASE = "0.1.0"
+
+PARTITIONS = "holdfast.topic.partitions"
+REPLICAS = "holdfast.topic.replicas"
+RETENTION_MS = "holdfast.topic.retention.ms"
+EVERY_QUERY = "ALL"
+
+
+class CommandType(StrEnum):
+    """The first part of a command's key."""
+
+    STREAM = "stream"
+    TABLE = "table"
+    TERMINATE = "terminate"
+
+
+class CommandAction(StrEnum):
+    """The last part of a command's key."""
+
+    CREATE = "create"
+    DROP = "drop"
+    EXECUTE = "execute"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandId:
+    """The key of a command: `stream/PAGEVIEWS/create`. Types and actions of later releases are kept as text."""
+
+    type: str
+    entity: str
+    action: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a key; one that is not of this form is an entity without type and action."""
+        type_, _, rest = text.strip('"').partition("/")
+        entity, separator, action = rest.rpartition("/")
+        return cls(type_, entity, action) if separator else cls("", text, "")
+
+    def __str__(self) -> str:
+        return f"{self.type}/{self.entity}/{self.action}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One record of the command topic. `offset` is its place there; `problem` says why it could not be read."""
+
+    id: CommandId
+    statement: str
+    plan: bytes | None = None
+    properties: Mapping[str, str] = field(default_factory=lambda: NO_PROPERTIES)
+    release: str = RELEASE
+    store_id: StoreId | None = None
+    offset: int = field(default=0, compare=False)
+    problem: str | None = None
+
+
+Replan = Callable[[Catalog, Command], bytes]
+"""Plans a command that was written without a plan; gives the encoded plan."""
+
+
+def encode_command(command: Command) -> tuple[bytes, bytes]:
+    """The key and the value of a command's record."""
+    value: dict[str, jsontext.JsonValue] = {
+        "statement": command.statement,
+        "plan": None if command.plan is None else jsontext.read(command.plan),
+        "properties": dict(command.properties),
+        "release": command.release,
+    }
+    if command.store_id is not None:
+        value["storeId"] = command.store_id
+    return str(command.id).encode(), jsontext.write(value)
+
+
+def decode_command(key: bytes, value: bytes, *, offset: int = 0) -> Command:
+    """The command of a record. Properties that this release does not know are ignored; a record that is not a command
+    is one with a `problem`."""
+    id_ = CommandId.parse(key.decode(errors="replace"))
+    try:
+        document = jsontext.read(value)
+    except PlanError as error:
+        return Command(id=id_, statement="", offset=offset, problem=_reason(error))
+    statement = document.get("statement") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or not isinstance(statement, str):
+        return Command(id=id_, statement="", offset=offset, problem="the record is not a command")
+    plan = document.get("plan")
+    return Command(
+        id=id_,
+        statement=statement,
+        plan=None if plan is None else jsontext.write(plan),
+        properties=_texts(document.get("properties")),
+        release=_text(document.get("release")) or "",
+        store_id=StoreId(store) if (store := _text(document.get("storeId"))) else None,
+        offset=offset,
+    )
+
+
+def topic_properties(settings: TopicSettings) -> dict[str, str]:
+    """The properties with which a command remembers how its topic is to be created."""
+    values = {PARTITIONS: settings.partitions, REPLICAS: settings.replicas, RETENTION_MS: settings.retention_ms}
+    return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def fold(commands: Iterable[Command], catalog: Catalog = EMPTY, *, replan: Replan | None = None) -> Catalog:
+    """The catalog after these commands."""
+    return reduce(lambda before, command: apply(before, command, replan=replan), commands, catalog)
+
+
+def apply(catalog: Catalog, command: Command, *, replan: Replan | None = None) -> Catalog:
+    """The catalog after one more command; never raises for what the command holds."""
+    if command.problem is not None:
+        return _quarantine(catalog, command, command.problem)
+    if command.id.type == CommandType.TERMINATE:
+        return _terminate(catalog, command.id.entity)
+    plan = command.plan
+    if plan is None:
+        if replan is None:
+            return _quarantine(catalog, command, "the command has no plan")
+        try:
+            plan = replan(catalog, command)
+        except HoldfastError as error:
+            return _quarantine(catalog, command, _reason(error))
+    try:
+        return _apply_plan(catalog, command, plan)
+    except HoldfastError as error:
+        return _quarantine(catalog, command, _reason(error))
+
+
+def _apply_plan(catalog: Catalog, command: Command, encoded: bytes) -> Catalog:
+    plan = decode(encoded)
+    query = given(plan.query_plan)
+    if isinstance(plan.ddl_command, DdlCommand):
+        catalog = _apply_ddl(catalog, command, plan.ddl_command, query.query_id if query else None)
+    return catalog.with_query(_entry(command, query, encoded)) if query else catalog
+
+
+def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: QueryId | None) -> Catalog:
+    match ddl:
+        case CreateStream() | CreateTable():
+            kind = Stream if isinstance(ddl, CreateStream) else Table
+            return catalog.without_object(ddl.source_name).with_object(
+                kind(
+                    name=ddl.source_name,
+                    schema=parse_schema(ddl.schema),
+                    topic=ddl.topic_name,
+                    formats=ddl.formats,
+                    timestamp=given(ddl.timestamp_column),
+                    read_only=bool(given(ddl.is_source)),
+                    statement=command.statement,
+                    query=query,
+                    topic_settings=_topic_settings(command.properties),
+                )
+            )
+        case DropSource():
+            return catalog.without_object(ddl.source_name)
+        case AlterSource():
+            return _alter(catalog, ddl)
+        case _:
+            raise PlanError(f"{ddl.TAG} is not supported by this release")
+
+
+def _alter(catalog: Catalog, ddl: AlterSource) -> Catalog:
+    altered = catalog.object(ddl.source_name)
+    added = tuple(column for text in ddl.new_columns for column in parse_schema(text).columns)
+    schema = Schema((*altered.schema.columns, *added))
+    return catalog.with_object(replace(altered, schema=schema))
+
+
+def _entry(command: Command, query: QueryPlan, encoded: bytes) -> QueryEntry:
+    return QueryEntry(
+        id=query.query_id,
+        statement=command.statement,
+        plan=encoded,
+        sources=query.sources,
+        sink=given(query.sink),
+        properties=command.properties,
+        release=command.release,
+    )
+
+
+def _terminate(catalog: Catalog, entity: str) -> Catalog:
+    ids = tuple(catalog.queries) if entity == EVERY_QUERY else (QueryId(entity),)
+    return reduce(Catalog.without_query, ids, catalog)
+
+
+def _quarantine(catalog: Catalog, command: Command, reason: str) -> Catalog:
+    """Keep a command that cannot be run. Its object is there when that part of the plan can be read, so that the name
+    is taken and others can go on reading it."""
+    document = _loose(command.plan)
+    query = document.get("queryPlan")
+    parts = query if isinstance(query, dict) else {}
+    id_ = QueryId(_text(parts.get("queryId")) or f"COMMAND_{command.offset}")
+    sources = parts.get("sources")
+    try:
+        alone = decode(jsontext.write({**document, "queryPlan": None}))
+        if isinstance(alone.ddl_command, DdlCommand):
+            catalog = _apply_ddl(catalog, command, alone.ddl_command, id_ if parts else None)
+    except HoldfastError:
+        pass
+    return catalog.with_query(
+        QueryEntry(
+            id=id_,
+            statement=command.statement,
+            plan=command.plan or b"",
+            sources=tuple(ObjectName(s) for s in sources if isinstance(s, str)) if isinstance(sources, list) else (),
+            sink=ObjectName(sink) if (sink := _text(parts.get("sink"))) else None,
+            properties=command.properties,
+            release=command.release,
+            state=QueryState.INCOMPATIBLE,
+            reason=reason,
+        )
+    )
+
+
+def _loose(plan: bytes | None) -> dict[str, jsontext.JsonValue]:
+    try:
+        document = jsontext.read(plan) if plan is not None else None
+    except PlanError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _reason(error: HoldfastError) -> str:
+    return f"{error.message}. {error.detail}" if error.detail else error.message
+
+
+def _topic_settings(properties: Mapping[str, str]) -> TopicSettings:
+    def number(name: str) -> int | None:
+        text = properties.get(name, "")
+        return int(text) if text.lstrip("-").isdecimal() else None
+
+    return TopicSettings(number(PARTITIONS), number(REPLICAS), number(RETENTION_MS))
+
+
+def _text(value: jsontext.JsonValue) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _texts(value: jsontext.JsonValue) -> Mapping[str, str]:
+    """A map of texts; other values are written as JSON does."""
+    if not isinstance(value, dict):
+        return NO_PROPERTIES
+    return {name: item if isinstance(item, str) else jsontext.write(item).decode() for name, item in value.items()}

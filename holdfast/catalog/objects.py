@@ -1,0 +1,92 @@
+"""What the catalog holds: streams and tables, and the queries that keep them current."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import ClassVar
+
+from holdfast.names import ObjectName, QueryId, TopicName
+from holdfast.runtime.plan.formats import Formats, TimestampColumn
+from holdfast.types import Schema
+
+NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    """How a topic is created when Kafka does not have it yet; None leaves the choice to the server."""
+
+    partitions: int | None = None
+    replicas: int | None = None
+    retention_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """An append-only reading of a topic. `query` is the query that writes it, None when others do."""
+
+    KIND: ClassVar[str] = "stream"
+    name: ObjectName
+    schema: Schema
+    topic: TopicName
+    formats: Formats
+    timestamp: TimestampColumn | None = None
+    read_only: bool = False
+    statement: str = ""
+    query: QueryId | None = None
+    topic_settings: TopicSettings = field(default_factory=TopicSettings)
+
+    @property
+    def derived(self) -> bool:
+        """True when a query writes it, false when it reads a topic of someone else."""
+        return self.query is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """The latest row per key of a changelog topic or of a query. `query` is the query that writes it."""
+
+    KIND: ClassVar[str] = "table"
+    name: ObjectName
+    schema: Schema
+    topic: TopicName
+    formats: Formats
+    timestamp: TimestampColumn | None = None
+    read_only: bool = False
+    statement: str = ""
+    query: QueryId | None = None
+    topic_settings: TopicSettings = field(default_factory=TopicSettings)
+
+    @property
+    def derived(self) -> bool:
+        """True when a query writes it, false when it reads a topic of someone else."""
+        return self.query is not None
+
+
+CatalogObject = Stream | Table
+
+
+class QueryState(StrEnum):
+    """What the command topic says of a query; whether it has failed or is paused, the coordinator knows."""
+
+    RUNNING = "RUNNING"
+    INCOMPATIBLE = "INCOMPATIBLE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryEntry:
+    """A query as its command gives it: the encoded plan is what runs.
+
+    An INCOMPATIBLE one is in quarantine: this release cannot read its plan, for `reason`, and leaves it alone.
+    """
+
+    id: QueryId
+    statement: str
+    plan: bytes
+    sources: tuple[ObjectName, ...]
+    sink: ObjectName | None
+    properties: Mapping[str, str] = field(default_factory=lambda: NO_PROPERTIES)
+    release: str = ""
+    state: QueryState = QueryState.RUNNING
+    reason: str | None = None

@@ -1,0 +1,132 @@
+"""The catalog at one moment. Every change gives a new catalog and leaves the old one as it was."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from holdfast.catalog.objects import CatalogObject, QueryEntry, Stream, Table
+from holdfast.errors import DependentObjects, DuplicateObject, Position, UnknownObject, WrongObjectKind
+from holdfast.names import ObjectName, QueryId
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Objects and queries by name, in the order of their creation."""
+
+    objects: Mapping[ObjectName, CatalogObject] = field(default_factory=lambda: MappingProxyType({}))
+    queries: Mapping[QueryId, QueryEntry] = field(default_factory=lambda: MappingProxyType({}))
+
+    # ---- finding
+
+    def find(self, name: str) -> CatalogObject | None:
+        return self.objects.get(ObjectName(name))
+
+    def object(self, name: str, *, kind: str = "object", position: Position | None = None) -> CatalogObject:
+        """The object of that name; an error names the nearest."""
+        found = self.find(name)
+        if found is None:
+            raise UnknownObject(name, kind=kind, known=sorted(self.objects), position=position)
+        return found
+
+    def relation(self, name: str, *, position: Position | None = None) -> CatalogObject:
+        """The stream or table of that name, to be read."""
+        return self.object(name, kind="stream or table", position=position)
+
+    def stream(self, name: str, *, position: Position | None = None) -> Stream:
+        found = self.object(name, kind="stream", position=position)
+        if not isinstance(found, Stream):
+            raise wrong_kind(found, wanted=Stream.KIND, position=position)
+        return found
+
+    def table(self, name: str, *, position: Position | None = None) -> Table:
+        found = self.object(name, kind="table", position=position)
+        if not isinstance(found, Table):
+            raise wrong_kind(found, wanted=Table.KIND, position=position)
+        return found
+
+    def query(self, id: str, *, position: Position | None = None) -> QueryEntry:
+        """The query of that id, in any case."""
+        found = self.queries.get(QueryId(id)) or self.queries.get(QueryId(id.upper()))
+        if found is None:
+            raise UnknownObject(id, kind="query", known=sorted(self.queries), position=position)
+        return found
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        return tuple(found for found in self.objects.values() if isinstance(found, Stream))
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(found for found in self.objects.values() if isinstance(found, Table))
+
+    # ---- who reads and writes what
+
+    def readers(self, name: str) -> tuple[QueryEntry, ...]:
+        """The queries that read an object."""
+        return tuple(query for query in self.queries.values() if name in query.sources)
+
+    def writers(self, name: str) -> tuple[QueryEntry, ...]:
+        """The queries that write an object."""
+        return tuple(query for query in self.queries.values() if query.sink == name)
+
+    def check_free(self, name: str, *, position: Position | None = None) -> None:
+        """Refuse a name that an object has."""
+        taken = self.find(name)
+        if taken is not None:
+            raise DuplicateObject(
+                f'{taken.KIND} "{name}" already exists',
+                hint=f"Drop it first, or write CREATE {taken.KIND.upper()} IF NOT EXISTS.",
+                position=position,
+            )
+
+    def check_drop(self, name: str, *, position: Position | None = None) -> None:
+        """Refuse to drop what other queries read or write; the query that made the object goes with it."""
+        found = self.object(name, position=position)
+        readers = sorted(query.id for query in self.readers(name))
+        writers = sorted(query.id for query in self.writers(name) if query.id != found.query)
+        if not readers and not writers:
+            return
+        says = [f"Read by {', '.join(readers)}."] if readers else []
+        says += [f"Written by {', '.join(writers)}."] if writers else []
+        raise DependentObjects(
+            f'cannot drop {found.KIND} "{name}" because queries depend on it',
+            detail=" ".join(says),
+            hint=f"Terminate them first: TERMINATE {(readers + writers)[0]};",
+            position=position,
+        )
+
+    # ---- changing
+
+    def with_object(self, added: CatalogObject) -> "Catalog":
+        return replace(self, objects=MappingProxyType({**self.objects, added.name: added}))
+
+    def without_object(self, name: str) -> "Catalog":
+        """This catalog without the object and without the query that made it; an unknown name changes nothing."""
+        found = self.find(name)
+        if found is None:
+            return self
+        rest = {key: value for key, value in self.objects.items() if key != name}
+        smaller = replace(self, objects=MappingProxyType(rest))
+        return smaller.without_query(found.query) if found.query is not None else smaller
+
+    def with_query(self, added: QueryEntry) -> "Catalog":
+        return replace(self, queries=MappingProxyType({**self.queries, added.id: added}))
+
+    def without_query(self, id: QueryId) -> "Catalog":
+        """This catalog without the query; what it wrote stays, written by none."""
+        if id not in self.queries:
+            return self
+        rest = {key: value for key, value in self.queries.items() if key != id}
+        return replace(self, queries=MappingProxyType(rest))
+
+
+EMPTY = Catalog()
+
+
+def wrong_kind(found: CatalogObject, *, wanted: str, position: Position | None = None) -> WrongObjectKind:
+    """The error for a table where a stream is needed, or the other way round."""
+    return WrongObjectKind(
+        f'"{found.name}" is a {found.KIND}, not a {wanted}',
+        hint=f"Write {found.KIND.upper()} {found.name}.",
+        position=position,
+    )

@@ -1,0 +1,227 @@
+"""Every error a user can see.
+
+    HoldfastError                       message, detail, hint, SQLSTATE, position
+    ├── SyntaxProblem           42601   the text is not a statement or an expression
+    ├── BindError               42000   the text is a statement, but not of these objects
+    │   ├── UnknownColumn       42703
+    │   ├── UnknownObject       42P01
+    │   ├── UnknownFunction     42883
+    │   ├── UnknownProperty     22023
+    │   ├── DuplicateObject     42P07
+    │   ├── TypeMismatch        42804
+    │   ├── WrongObjectKind     42809
+    │   └── DependentObjects    2BP01
+    ├── NotSupported            0A000   refused, with the reason
+    ├── PlanError               XX001   a stored plan this release cannot read
+    ├── ReadError               55000   an object has no readable time, or not that one
+    ├── ConfigError             F0000   a setting is unknown or wrong
+    ├── StartError              58000   the machine lacks something: Java, a port, a folder, disk
+    ├── StoreError              58030   the store cannot be opened, or is not ours
+    │   ├── StoreLocked         55006
+    │   └── ForeignStore        58P01
+    ├── KafkaError              08000   Kafka cannot be reached or refuses
+    │   └── TopicChanged        55000   a topic was recreated or truncated under a query
+    └── ServiceTaken            55006   another server runs with this service id
+
+Messages are short and lower case; detail and hint are sentences.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a statement's text; line and column count from 1, offset from 0."""
+
+    line: int
+    column: int
+    offset: int
+
+
+class HoldfastError(Exception):
+    """A problem told to the user in PostgreSQL's terms."""
+
+    sqlstate: ClassVar[str] = "XX000"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        position: Position | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+        self.position = position
+
+    def __str__(self) -> str:
+        where = f" at line {self.position.line}, column {self.position.column}" if self.position else ""
+        lines = [f"{self.message}{where}"]
+        if self.detail:
+            lines.append(f"DETAIL: {self.detail}")
+        if self.hint:
+            lines.append(f"HINT: {self.hint}")
+        return "\n".join(lines)
+
+
+class SyntaxProblem(HoldfastError):
+    """The text cannot be read."""
+
+    sqlstate = "42601"
+
+
+class BindError(HoldfastError):
+    """The text can be read, but does not fit the objects it names."""
+
+    sqlstate = "42000"
+
+
+def nearest(name: str, known: Sequence[str], *, plural: str) -> str:
+    """A hint that names the closest known name, or all of them when none is close."""
+    close = get_close_matches(name.upper(), [k.upper() for k in known], n=1)
+    if close:
+        original = next(k for k in known if k.upper() == close[0])
+        return f'Did you mean "{original}"?'
+    return f"Known {plural} are: {', '.join(known)}." if known else f"There are no {plural} yet."
+
+
+class UnknownColumn(BindError):
+    """A query names a column that its relation does not have."""
+
+    sqlstate = "42703"
+
+    def __init__(self, column: str, *, relation: str, known: Sequence[str], position: Position | None = None) -> None:
+        super().__init__(
+            f'column "{column}" does not exist in "{relation}"',
+            hint=nearest(column, known, plural="columns"),
+            position=position,
+        )
+
+
+class UnknownObject(BindError):
+    """A statement names an object that the catalog does not have."""
+
+    sqlstate = "42P01"
+
+    def __init__(self, name: str, *, kind: str, known: Sequence[str], position: Position | None = None) -> None:
+        super().__init__(
+            f'{kind} "{name}" does not exist', hint=nearest(name, known, plural="names"), position=position
+        )
+
+
+class UnknownFunction(BindError):
+    """A call of a function that is not declared."""
+
+    sqlstate = "42883"
+
+    def __init__(self, name: str, *, known: Sequence[str], position: Position | None = None) -> None:
+        super().__init__(
+            f'function "{name}" does not exist', hint=nearest(name, known, plural="functions"), position=position
+        )
+
+
+class UnknownProperty(BindError):
+    """A WITH clause or a SET names a property that means nothing here."""
+
+    sqlstate = "22023"
+
+    def __init__(self, name: str, *, known: Sequence[str], position: Position | None = None) -> None:
+        super().__init__(
+            f'property "{name}" does not exist', hint=nearest(name, known, plural="properties"), position=position
+        )
+
+
+class DuplicateObject(BindError):
+    """The name is taken."""
+
+    sqlstate = "42P07"
+
+
+class TypeMismatch(BindError):
+    """An expression has a type that its place does not take."""
+
+    sqlstate = "42804"
+
+
+class WrongObjectKind(BindError):
+    """The object exists, but is not of the kind that the statement needs."""
+
+    sqlstate = "42809"
+
+
+class DependentObjects(BindError):
+    """The object cannot go while others read it."""
+
+    sqlstate = "2BP01"
+
+
+class NotSupported(HoldfastError):
+    """Refused on purpose; the message says what, the detail why."""
+
+    sqlstate = "0A000"
+
+
+class PlanError(HoldfastError):
+    """A stored plan that this release cannot read or run."""
+
+    sqlstate = "XX001"
+
+
+class ReadError(HoldfastError):
+    """An object cannot be read, or not at that time."""
+
+    sqlstate = "55000"
+
+
+class ConfigError(HoldfastError):
+    """A setting is unknown or has a value that cannot be used."""
+
+    sqlstate = "F0000"
+
+
+class StartError(HoldfastError):
+    """The machine lacks something that the server needs."""
+
+    sqlstate = "58000"
+
+
+class StoreError(HoldfastError):
+    """The store cannot be opened or written."""
+
+    sqlstate = "58030"
+
+
+class StoreLocked(StoreError):
+    """Another process has the data folder."""
+
+    sqlstate = "55006"
+
+
+class ForeignStore(StoreError):
+    """The store and the Kafka topics belong to different services."""
+
+    sqlstate = "58P01"
+
+
+class KafkaError(HoldfastError):
+    """Kafka cannot be reached, or refuses."""
+
+    sqlstate = "08000"
+
+
+class TopicChanged(KafkaError):
+    """A topic was recreated or truncated under a query that had read it."""
+
+    sqlstate = "55000"
+
+
+class ServiceTaken(HoldfastError):
+    """Another server runs with this service id."""
+
+    sqlstate = "55006"

@@ -1,0 +1,202 @@
+"""The Java side's jars: what PySpark does not bring, fetched once per user and checked at every start.
+
+`jars.txt` pins each jar by coordinate and SHA-256. Ivy, which ships inside PySpark, resolves them from whatever
+registry the machine has; nothing here knows where that is.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from holdfast.errors import StartError
+
+Progress = Callable[[int, int, str], None]
+"""Called with how many jars are done, how many there are, and the one just dealt with."""
+
+OLDEST_JAVA = 17
+
+FOUND = re.compile(r"found [^#\s]+#([^;\s]+);")
+FETCHED = re.compile(r"\[SUCCESSFUL \] [^#\s]+#([^;\s]+);")
+
+
+class JarSet(StrEnum):
+    """Which process the jars are for; the two need different releases of the same libraries."""
+
+    SPARK = "spark"
+    BROKER = "broker"
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """A pinned jar."""
+
+    organisation: str
+    name: str
+    revision: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.name}-{self.revision}.jar"
+
+
+def silent(_done: int, _total: int, _name: str) -> None:
+    """The progress of someone who does not look."""
+
+
+@cache
+def pinned(which: JarSet) -> tuple[Jar, ...]:
+    """The jars of a set, as the project pins them."""
+    lines = (line.split() for line in files("holdfast").joinpath("jars.txt").read_text("utf-8").splitlines())
+    return tuple(
+        Jar(*coordinate.split(":"), sha256)
+        for kind, coordinate, sha256 in (line for line in lines if line and line[0] != "#")
+        if kind == which
+    )
+
+
+def fetch_jars(
+    which: JarSet,
+    cache_dir: Path,
+    *,
+    java: Path,
+    ivy_settings: Path | None = None,
+    progress: Progress = silent,
+) -> tuple[Path, ...]:
+    """The paths of a set's jars, each with its pinned contents; asks the registry only for those not in the cache."""
+    wanted = pinned(which)
+    home = cache_dir / digest_of(wanted)
+    lacking = [jar for jar in wanted if not intact(home / jar.file_name, jar)]
+    if lacking:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache_dir, prefix="fetching-") as staging:
+            resolve(lacking, Path(staging), java=java, ivy_settings=ivy_settings, progress=progress)
+            for jar in lacking:
+                os.replace(checked(Path(staging) / jar.file_name, jar), home / jar.file_name)
+    return tuple(home / jar.file_name for jar in wanted)
+
+
+def digest_of(jars: Iterable[Jar]) -> str:
+    """A short name for a list of jars: another list gets another folder, so releases do not disturb each other."""
+    listed = "\n".join(f"{jar.organisation}:{jar.name}:{jar.revision}:{jar.sha256}" for jar in jars)
+    return hashlib.sha256(listed.encode()).hexdigest()[:16]
+
+
+def intact(path: Path, jar: Jar) -> bool:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
+    except FileNotFoundError:
+        return False
+
+
+def checked(path: Path, jar: Jar) -> Path:
+    if intact(path, jar):
+        return path
+    raise StartError(
+        f"the jar {jar.file_name} is not the one this release was tested with",
+        detail=f"The registry gave other bytes than SHA-256 {jar.sha256}." if path.exists() else "Ivy did not give it.",
+        hint="Check which Maven registry this machine uses; a mirror may hold a damaged or replaced file.",
+    )
+
+
+def resolve(jars: Sequence[Jar], into: Path, *, java: Path, ivy_settings: Path | None, progress: Progress) -> None:
+    """Have Ivy put the jars into a folder."""
+    (into / "ivy.xml").write_text(ivy_module(jars), encoding="utf-8")
+    command = [str(java), "-jar", str(ivy_jar()), "-ivy", str(into / "ivy.xml"), "-cache", str(into / "ivy-cache")]
+    command += ["-confs", "default", "-retrieve", str(into / "[artifact]-[revision].[ext]")]
+    if ivy_settings is not None:
+        command += ["-settings", str(ivy_settings)]
+    said: list[str] = []
+    steps = 0
+    progress(0, len(jars), "")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=into) as ivy:
+        assert ivy.stdout is not None
+        for line in ivy.stdout:
+            said.append(line.rstrip())
+            # Finding a jar (its POM and the POM's parents) takes longer than fetching it: each is half of the way.
+            if step := FOUND.search(line) or FETCHED.search(line):
+                steps += 1
+                progress(min(steps // 2, len(jars)), len(jars), step[1])
+    if ivy.returncode != 0:
+        raise StartError(
+            f"could not fetch {len(jars)} jars that Spark and Kafka need",
+            detail="\n".join(problems(said)),
+            hint="Check that this machine reaches a Maven registry. They are fetched once, then kept per user.",
+        )
+    progress(len(jars), len(jars), "")
+
+
+def problems(said: Sequence[str]) -> Sequence[str]:
+    """What Ivy said that explains a failure."""
+    telling = [line.strip() for line in said if "UNRESOLVED" in line or "FAILED" in line or "Exception" in line]
+    return (telling or [line for line in said if line.strip()])[-10:]
+
+
+def ivy_module(jars: Sequence[Jar]) -> str:
+    dependencies = "\n".join(
+        f"    <dependency org={quoteattr(jar.organisation)} name={quoteattr(jar.name)} rev={quoteattr(jar.revision)}"
+        ' transitive="false" conf="default->master"/>'
+        for jar in jars
+    )
+    return (
+        '<ivy-module version="2.0">\n  <info organisation="holdfast" module="jars"/>\n'
+        '  <configurations><conf name="default"/></configurations>\n'
+        f"  <dependencies>\n{dependencies}\n  </dependencies>\n</ivy-module>\n"
+    )
+
+
+def ivy_jar() -> Path:
+    """The Ivy inside PySpark, found without importing PySpark."""
+    spec = find_spec("pyspark")
+    found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec and spec.origin else []
+    if not found:
+        raise StartError(
+            "PySpark is not installed, or has no Ivy", hint="Install the package again: pip install holdfast."
+        )
+    return found[-1]
+
+
+def find_java(java_home: Path | None = None) -> Path:
+    """The `java` to run, of release 17 or later: of `java_home` when given, else the first on the path."""
+    named = str(java_home / "bin" / "java") if java_home else "java"
+    found = shutil.which(named)
+    install = f"Install Java {OLDEST_JAVA} or later (for example Eclipse Temurin), or set JAVA_HOME to where it is."
+    if found is None:
+        raise StartError(f'Java is needed, and "{named}" is not there', hint=install)
+    java = Path(found)
+    if (release := java_release(java)) < OLDEST_JAVA:
+        raise StartError(
+            f"Java {OLDEST_JAVA} or later is needed, and this is Java {release}",
+            detail=f'It was found at "{java.resolve()}".',
+            hint=install,
+        )
+    return java
+
+
+def java_release(java: Path) -> int:
+    """The feature release of a `java`: read from its home when that tells, for starting it takes long."""
+    told = java.resolve().parent.parent / "release"
+    text = told.read_text("utf-8", errors="replace") if told.is_file() else said_version(java)
+    found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
+    if found is None:
+        raise StartError(f'"{java}" does not say which Java it is', detail=text.strip()[:500] or None)
+    return int(found[1])
+
+
+def said_version(java: Path) -> str:
+    try:
+        return subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
+    except (OSError, subprocess.TimeoutExpired) as cause:
+        raise StartError(f'"{java}" cannot be run', detail=str(cause)) from cause

@@ -1,0 +1,166 @@
+"""Topics: what there are, and the making and unmaking of them."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError as Reported
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from holdfast.config import Settings
+from holdfast.crash import crash_point
+from holdfast.errors import KafkaError, TopicChanged
+from holdfast.kafka.clients import kafka_client
+from holdfast.kafka.problems import client_log, reported, told
+from holdfast.kafka.records import Partition
+from holdfast.names import TopicName
+
+SECONDS = 30.0
+VISIBLE_SECONDS = 15.0
+"""How long a topic may take from being created to being seen by every client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as the cluster has it. Its id changes when it is deleted and made again under the same name."""
+
+    name: TopicName
+    id: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSpec:
+    """A topic as it is wanted. Replication of None is what the settings or the brokers say."""
+
+    name: TopicName
+    partitions: int = 1
+    replication: int | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+class Admin:
+    """Asks and changes a Kafka cluster's topics. Safe to use from several threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._client = AdminClient(dict(kafka_client(settings)), logger=client_log)
+
+    def topics(self) -> Sequence[TopicName]:
+        """The names of all topics, in order."""
+        try:
+            return sorted(TopicName(name) for name in self._client.list_topics(timeout=SECONDS).topics)
+        except KafkaException as cause:
+            raise told("the topics of Kafka cannot be listed", cause) from cause
+
+    def describe(self, names: Iterable[TopicName]) -> Mapping[TopicName, Topic]:
+        """The topics among `names` that exist, in one call."""
+        wanted = list(dict.fromkeys(names))
+        if not wanted:
+            return {}
+        futures = self._client.describe_topics(TopicCollection(list(wanted)), request_timeout=SECONDS)
+        found: dict[TopicName, Topic] = {}
+        for name in wanted:
+            try:
+                description = futures[name].result()
+            except KafkaException as cause:
+                if reported(cause).code() not in (Reported.UNKNOWN_TOPIC_OR_PART, Reported._UNKNOWN_TOPIC):
+                    raise told(f'topic "{name}" cannot be described', cause) from cause
+                continue
+            found[name] = Topic(name, str(description.topic_id), len(description.partitions))
+        return found
+
+    def changes(self, ids: Mapping[TopicName, str]) -> Mapping[TopicName, TopicChanged]:
+        """The topics that are gone, or were made anew since they had the given ids.
+
+        Ask from time to time: a consumer is not told, and waits at its offset for ever.
+        """
+        now = self.describe(ids)
+        return {
+            name: made_anew(name, id, now.get(name))
+            for name, id in ids.items()
+            if name not in now or now[name].id != id
+        }
+
+    def exists(self, name: TopicName) -> bool:
+        return name in self.describe([name])
+
+    def create(self, *specs: TopicSpec) -> None:
+        """Make the topics that do not exist; one that does must have as many partitions. Seen once this returns."""
+        if not specs:
+            return
+        crash_point("before_topic_creation")
+        default = self._settings.internal_replication or -1
+        wanted = [
+            NewTopic(spec.name, spec.partitions, spec.replication or default, config=dict(spec.config))
+            for spec in specs
+        ]
+        futures: Mapping[str, Future[None]] = self._client.create_topics(wanted, request_timeout=SECONDS)
+        for name, future in futures.items():
+            try:
+                future.result()
+            except KafkaException as cause:
+                if reported(cause).code() != Reported.TOPIC_ALREADY_EXISTS:
+                    raise told(f'topic "{name}" cannot be created', cause) from cause
+        self._wait_seen(specs)
+        crash_point("after_topic_creation")
+
+    def delete(self, *names: TopicName) -> None:
+        """Delete topics; one that does not exist is fine."""
+        if not names:
+            return
+        futures: Mapping[str, Future[None]] = self._client.delete_topics(list(names), request_timeout=SECONDS)
+        for name, future in futures.items():
+            try:
+                future.result()
+            except KafkaException as cause:
+                if reported(cause).code() != Reported.UNKNOWN_TOPIC_OR_PART:
+                    raise told(f'topic "{name}" cannot be deleted', cause) from cause
+
+    def starts(self, partitions: Iterable[Partition]) -> Mapping[Partition, int]:
+        """The first offset that each partition still has."""
+        return self._offsets(partitions, OffsetSpec.earliest())
+
+    def ends(self, partitions: Iterable[Partition]) -> Mapping[Partition, int]:
+        """Each partition's last stable offset: every record before it is committed or aborted."""
+        return self._offsets(partitions, OffsetSpec.latest())
+
+    def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec) -> Mapping[Partition, int]:
+        asked = {TopicPartition(topic, partition): spec for topic, partition in partitions}
+        if not asked:
+            return {}
+        futures = self._client.list_offsets(
+            asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=SECONDS
+        )
+        found: dict[Partition, int] = {}
+        for partition, future in futures.items():
+            try:
+                found[TopicName(partition.topic), partition.partition] = future.result().offset
+            except KafkaException as cause:
+                raise told(f'the offsets of topic "{partition.topic}" cannot be asked for', cause) from cause
+        return found
+
+    def _wait_seen(self, specs: Sequence[TopicSpec]) -> None:
+        deadline = time.monotonic() + VISIBLE_SECONDS
+        while len(seen := self.describe(spec.name for spec in specs)) < len({spec.name for spec in specs}):
+            if time.monotonic() > deadline:
+                lacking = next(spec.name for spec in specs if spec.name not in seen)
+                raise KafkaError(f'topic "{lacking}" was created, but is not there after {VISIBLE_SECONDS:.0f} s')
+            time.sleep(0.02)
+        for spec in specs:
+            if (has := seen[spec.name].partitions) != spec.partitions:
+                raise KafkaError(
+                    f'topic "{spec.name}" exists with other partitions',
+                    detail=f"It has {has}, and {spec.partitions} are wanted.",
+                    hint=f"Use the topic as it is with PARTITIONS={has}, or choose another topic.",
+                )
+
+
+def made_anew(name: TopicName, id: str, now: Topic | None) -> TopicChanged:
+    return TopicChanged(
+        f'topic "{name}" was {"made anew" if now else "deleted"}',
+        detail=f"It had the id {id}" + (f", and now has {now.id}." if now else "."),
+        hint="Drop what reads it and create it again, to read the topic from its start.",
+    )

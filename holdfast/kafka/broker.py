@@ -1,0 +1,348 @@
+"""The embedded broker: a real Kafka in one process, for loopback only.
+
+Its folder, `<data_dir>/kafka`, holds the log (`log`), its identity and ports (`broker.json`) and the configuration
+written at each start. A kill of the server takes the broker with it: the shell that becomes the JVM leaves behind
+a watcher on a pipe, which the system closes when this process ends, however it ends.
+"""
+
+import base64
+import fcntl
+import json
+import logging
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from holdfast.config import Settings
+from holdfast.errors import StartError
+from holdfast.jars import JarSet, Progress, fetch_jars, find_java, silent
+
+log = logging.getLogger(__name__)
+
+LOOPBACK = "127.0.0.1"
+START_SECONDS = 60.0
+STOP_SECONDS = 15.0
+RELEASE_SECONDS = 20.0
+"""How long a dying broker of a killed server may take to give up its folder and port."""
+
+PORTS = range(20_000, 30_000)
+"""Below what systems hand out for outgoing connections, so that a kept port is free again at the next start."""
+
+WATCHED = """
+exec 3<&0
+( read -r line <&3
+  kill -TERM $$ || exit 0
+  for half_second in 1 2 3 4 5 6; do sleep 0.5; kill -0 $$ || exit 0; done
+  kill -KILL $$ ) 2>/dev/null &
+exec "$@" </dev/null 3<&-
+"""
+"""`$$` is the shell that becomes the JVM. The watcher reads until the server closes the pipe or dies."""
+
+HEAP = ("-Xms64m", "-Xmx512m", "-XX:MaxDirectMemorySize=256m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError")
+
+# After a kill the controller refuses the new broker until the old one's session has run out: 9 s by default.
+PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+listeners=CLIENTS://{host}:{port},CONTROLLER://{host}:{controller_port}
+advertised.listeners=CLIENTS://{host}:{port}
+listener.security.protocol.map=CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=CLIENTS
+controller.listener.names=CONTROLLER
+controller.quorum.voters=1@{host}:{controller_port}
+log.dirs={log_dir}
+num.partitions=1
+default.replication.factor=1
+min.insync.replicas=1
+auto.create.topics.enable=false
+delete.topic.enable=true
+log.retention.ms=-1
+log.retention.bytes=-1
+log.cleaner.dedupe.buffer.size=16777216
+log.cleaner.io.buffer.size=262144
+log.cleaner.threads=1
+message.max.bytes=16777216
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.max.timeout.ms=3600000
+share.coordinator.state.topic.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
+num.network.threads=2
+num.io.threads=4
+background.threads=2
+num.recovery.threads.per.data.dir=2
+"""
+
+LOGGING = """\
+status = error
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {file}
+appender.file.filePattern = {file}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd'T'HH:mm:ss.SSSXXX}} %-5p %c{{1}} %m%n
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 20MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 3
+rootLogger.level = info
+rootLogger.appenderRef.file.ref = file
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a broker's folder keeps from start to start."""
+
+    cluster_id: str
+    port: int
+    controller_port: int
+
+
+class EmbeddedBroker:
+    """A Kafka broker that lives as long as this process, and whose data lives on."""
+
+    def __init__(self, settings: Settings, *, progress: Progress = silent) -> None:
+        self._settings = settings
+        self._progress = progress
+        self._home = settings.data_dir / "kafka"
+        self._log_dir = self._home / "log"
+        self._log_file = settings.data_dir / "logs" / "kafka.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._identity: Identity | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """The address for clients; known once started."""
+        assert self._identity is not None, "the broker has not been started"
+        return f"{LOOPBACK}:{self._identity.port}"
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start, and return once clients are answered. Waits for a dying broker of a killed server to be gone."""
+        java = find_java(self._settings.java_home)
+        jars = fetch_jars(
+            JarSet.BROKER,
+            self._settings.jar_dir,
+            java=java,
+            ivy_settings=self._settings.ivy_settings,
+            progress=self._progress,
+        )
+        self._make_folders()
+        wait_released(self._log_dir / ".lock", RELEASE_SECONDS)
+        self._identity = self._choose_identity()
+        self._write_configuration(self._identity)
+        command = [str(java), *HEAP, f"-Dlog4j2.configurationFile={self._home / 'log4j2.properties'}"]
+        command += ["-Dlog4j2.disableJmx=true", "-cp", ":".join(map(str, jars))]
+        if not (self._log_dir / "meta.properties").exists():
+            self._format([*command, "-XX:TieredStopAtLevel=1"], self._identity)
+        self._process = self._spawn([*command, "kafka.Kafka", str(self._home / "server.properties")])
+        try:
+            self._wait_ready(self._process)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End the broker in order; by force when that takes too long. Again: nothing happens."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            log.warning("the embedded broker did not end within %.0f s and is killed", STOP_SECONDS)
+            process.kill()
+            process.wait()
+        assert process.stdin is not None
+        process.stdin.close()
+
+    def _make_folders(self) -> None:
+        try:
+            self._log_dir.mkdir(parents=True, exist_ok=True)
+            self._log_file.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as cause:
+            raise StartError(
+                f'the data folder "{self._settings.data_dir}" cannot be written',
+                detail=f"{cause}.",
+                hint="Choose another with --data-dir.",
+            ) from cause
+
+    def _choose_identity(self) -> Identity:
+        file = self._home / "broker.json"
+        kept = Identity(**json.loads(file.read_text("utf-8"))) if file.exists() else None
+        port = self._choose_port(kept)
+        controller_port = kept.controller_port if kept and is_free(kept.controller_port) else free_port(other_than=port)
+        chosen = Identity(kept.cluster_id if kept else new_cluster_id(), port, controller_port)
+        if chosen != kept:
+            write_whole(file, json.dumps(asdict(chosen)))
+        return chosen
+
+    def _choose_port(self, kept: Identity | None) -> int:
+        told = self._settings.broker_port
+        port = told or (kept.port if kept else free_port())
+        if is_free(port):
+            return port
+        if told:
+            raise StartError(
+                f"port {port}, which the embedded Kafka broker is to use, is taken",
+                hint=f"Choose another with --broker-port, or use the Kafka that runs there: --kafka {LOOPBACK}:{port}.",
+            )
+        log.warning("port %d of the embedded broker is taken; another is chosen", port)
+        return free_port()
+
+    def _write_configuration(self, identity: Identity) -> None:
+        ports = {"host": LOOPBACK, "port": identity.port, "controller_port": identity.controller_port}
+        write_whole(self._home / "server.properties", PROPERTIES.format(log_dir=escaped(self._log_dir), **ports))
+        write_whole(self._home / "log4j2.properties", LOGGING.format(file=escaped(self._log_file)))
+
+    def _format(self, command: Sequence[str], identity: Identity) -> None:
+        storage_tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", identity.cluster_id]
+        done = subprocess.run(
+            [*command, *storage_tool, "-c", str(self._home / "server.properties")], capture_output=True, text=True
+        )
+        if done.returncode != 0:
+            raise StartError(
+                "the embedded Kafka broker's folder cannot be prepared",
+                detail="\n".join((done.stdout + done.stderr).strip().splitlines()[-10:]),
+            )
+
+    def _spawn(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        output = self._log_file.with_suffix(".out").open("wb")
+        with output:
+            # A session of its own: an interrupt from the terminal is for the server, which then stops the broker.
+            return subprocess.Popen(
+                ["/bin/sh", "-c", WATCHED, "holdfast-kafka", *command],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self._home,
+                start_new_session=True,
+            )
+
+    def _wait_ready(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        assert self._identity is not None
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise self._failed(f"ended with status {process.returncode}")
+            if answers(self._identity.port) and serves(self.bootstrap):
+                return
+            time.sleep(0.05)
+        raise self._failed(f"did not answer within {START_SECONDS:.0f} s")
+
+    def _failed(self, how: str) -> StartError:
+        return StartError(
+            f"the embedded Kafka broker {how}",
+            detail=f'The end of "{self._log_file}":\n{tail(self._log_file, 15)}{tail(self._log_file.with_suffix(".out"), 5)}',
+            hint="To use another Kafka instead, start with --kafka host:port.",
+        )
+
+
+def serves(bootstrap: str) -> bool:
+    """Whether a broker answers, and has registered itself as one that can hold partitions."""
+    quiet = logging.getLogger(f"{__name__}.probe")
+    quiet.setLevel(logging.CRITICAL)
+    client = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 2000}, logger=quiet)
+    try:
+        return bool(client.list_topics(timeout=2).brokers)
+    except KafkaException:
+        return False
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex((LOOPBACK, port)) == 0
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+        return True
+
+
+def free_port(*, other_than: int = 0) -> int:
+    for _ in range(1000):
+        port = PORTS.start + secrets.randbelow(len(PORTS))
+        if port != other_than and is_free(port):
+            return port
+    raise StartError(f"no port from {PORTS.start} to {PORTS.stop - 1} is free on {LOOPBACK}")
+
+
+def new_cluster_id() -> str:
+    """A random UUID in Kafka's base64 form; a leading dash would be read as an option."""
+    while (text := base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")).startswith("-"):
+        pass
+    return text
+
+
+def wait_released(lock: Path, seconds: float) -> None:
+    """Wait until no broker holds its folder's lock."""
+    deadline = time.monotonic() + seconds
+    while not unlocked(lock):
+        if time.monotonic() > deadline:
+            raise StartError(
+                f'a Kafka broker still uses the folder "{lock.parent}"',
+                detail=f"It holds the lock {lock}, and did not end within {seconds:.0f} s.",
+                hint="Stop the server that started it, or choose another folder with --data-dir.",
+            )
+        time.sleep(0.1)
+
+
+def unlocked(lock: Path) -> bool:
+    if not lock.exists():
+        return True
+    with lock.open("rb+") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+
+def write_whole(path: Path, contents: str) -> None:
+    """Write a file so that it is, after a crash, the old one or the new one."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(contents, encoding="utf-8")
+    os.replace(new, path)
+
+
+def escaped(path: Path) -> str:
+    return str(path).replace("\\", "\\\\")
+
+
+def tail(path: Path, lines: int) -> str:
+    try:
+        return "".join(f"{line}\n" for line in path.read_text("utf-8", errors="replace").splitlines()[-lines:])
+    except OSError:
+        return ""

@@ -1,0 +1,257 @@
+"""Reading topics: as they grow (`TopicReader`), and ranges of them again (`RangeReader`).
+
+Both read committed records only. Positions are offsets to read next; they also pass what is not a record for us:
+the markers that transactions leave in the log, and the records of those that were aborted.
+"""
+
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError as Reported
+
+from holdfast.config import Settings
+from holdfast.errors import KafkaError, TopicChanged
+from holdfast.kafka.admin import Admin
+from holdfast.kafka.clients import kafka_client
+from holdfast.kafka.problems import HINTS, client_log, told
+from holdfast.kafka.records import NO_RECORDS, Partition, to_arrow
+from holdfast.names import TopicName
+from holdfast.runtime.store.port import Moved
+
+FETCH_WAIT_MS = 20
+"""How long a broker may hold an idle fetch. New records end it at once; it delays only seeks and the news that a
+partition is read to its end. (Idle, a broker takes 7 % of a core with 20, 3 % with 50.)"""
+
+GONE = frozenset({Reported._AUTO_OFFSET_RESET, Reported.OFFSET_OUT_OF_RANGE, Reported._UNKNOWN_PARTITION})
+PASSING = frozenset({Reported._ALL_BROKERS_DOWN, Reported._TRANSPORT, Reported._TIMED_OUT, Reported._RESOLVE})
+"""Errors that librdkafka goes on by itself from, and says in its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a poll brought: records, how far each partition has now been read, and which can be read no more."""
+
+    records: pa.Table = NO_RECORDS
+    positions: Mapping[Partition, int] = field(default_factory=dict)
+    changed: Mapping[Partition, TopicChanged] = field(default_factory=dict)
+
+    @property
+    def moved(self) -> tuple[Moved, ...]:
+        return tuple(Moved(topic, partition, end) for (topic, partition), end in self.positions.items())
+
+
+class TopicReader:
+    """Follows partitions from given positions, for one thread. Keeps no offsets in Kafka."""
+
+    def __init__(self, settings: Settings, admin: Admin) -> None:
+        self._admin = admin
+        self._consumer = new_consumer(settings, {"fetch.wait.max.ms": FETCH_WAIT_MS})
+        self._positions: dict[Partition, int] = {}
+        self._at_end: set[Partition] = set()
+        self._known: set[TopicName] = set()
+
+    @property
+    def positions(self) -> Mapping[Partition, int]:
+        """The offset to be read next, per partition."""
+        return dict(self._positions)
+
+    def assign(self, positions: Mapping[Partition, int]) -> None:
+        """Follow exactly these partitions from now on."""
+        self.remove(self._positions.keys() - positions.keys())
+        self.seek(positions)
+
+    def seek(self, positions: Mapping[Partition, int]) -> None:
+        """Read these partitions on from other positions; those not yet followed are added."""
+        moving = {partition: at for partition, at in positions.items() if self._positions.get(partition) != at}
+        if not moving:
+            return
+        self._learn({topic for topic, _ in moving})
+        self.remove(moving.keys() & self._positions.keys())
+        self._consumer.incremental_assign([TopicPartition(topic, part, at) for (topic, part), at in moving.items()])
+        self._positions |= moving
+
+    def remove(self, partitions: Iterable[Partition]) -> None:
+        """Follow these partitions no more."""
+        leaving = [partition for partition in partitions if partition in self._positions]
+        if leaving:
+            self._consumer.incremental_unassign([TopicPartition(topic, part) for topic, part in leaving])
+        for partition in leaving:
+            del self._positions[partition]
+            self._at_end.discard(partition)
+
+    def poll(self, max_records: int, timeout: float) -> Fetched:
+        """What has come: waits up to `timeout` seconds for the first record, and for no second one.
+
+        May return before that without records, when only positions moved.
+        """
+        messages = self._consumer.consume(1, timeout)
+        if not messages:
+            return Fetched()
+        if max_records > 1:
+            messages += self._consumer.consume(min(max_records - 1, 1_000_000), 0)
+        records = [message for message in messages if message.error() is None]
+        moved = {partition_of(message): (message.offset() or 0) + 1 for message in records}
+        self._at_end -= moved.keys()
+        lost: dict[Partition, TopicChanged] = {}
+        if len(records) < len(messages):
+            for message in messages:
+                self._take_event(message, moved, lost)
+        self._positions |= {partition: at for partition, at in moved.items() if partition in self._positions}
+        self.remove(lost)
+        return Fetched(to_arrow(records), moved, lost)
+
+    def backlog(self) -> Mapping[Partition, int]:
+        """About how many offsets each partition is behind, as the last fetches told: asks nobody.
+
+        Never too low by more than what came since; too high while a transaction is open, as that counts.
+        """
+        return {partition: self._behind(partition, at) for partition, at in self._positions.items()}
+
+    def ends(self) -> Mapping[Partition, int]:
+        """The last stable offset of each followed partition, asked for in one call."""
+        return self._admin.ends(self._positions)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _behind(self, partition: Partition, at: int) -> int:
+        if partition in self._at_end:
+            return 0
+        marks = self._consumer.get_watermark_offsets(TopicPartition(*partition), cached=True)
+        return max(0, marks[1] - at) if marks else 0
+
+    def _take_event(self, message: Message, moved: dict[Partition, int], lost: dict[Partition, TopicChanged]) -> None:
+        error = message.error()
+        if error is None or error.code() in PASSING:
+            return
+        partition = partition_of(message)
+        if error.code() == Reported._PARTITION_EOF:
+            moved[partition] = message.offset() or 0
+            self._at_end.add(partition)
+        elif error.code() in GONE:
+            lost[partition] = truncated(self._admin, partition, self._positions.get(partition, message.offset() or 0))
+        else:
+            raise told(f'topic "{partition[0]}" cannot be read', error)
+
+    def _learn(self, topics: set[TopicName]) -> None:
+        """Have the client know the topics before it is to fetch them: found out later, that takes a second."""
+        learn(self._consumer, topics - self._known)
+        self._known |= topics
+
+
+class RangeReader:
+    """Reads ranges of topics again, from any thread, one at a time."""
+
+    def __init__(self, settings: Settings, admin: Admin) -> None:
+        self._admin = admin
+        self._consumer = new_consumer(settings, {"fetch.wait.max.ms": 5, "queued.max.messages.kbytes": 65_536})
+        self._lock = threading.Lock()
+        self._known: set[TopicName] = set()
+
+    def read(self, ranges: Mapping[Partition, tuple[int, int]], *, timeout: float = 60.0) -> pa.Table:
+        """The committed records of each ``[start, end)``, each partition's in order.
+
+        An end must be one that the partition has had; a range that is no longer whole is a `TopicChanged`.
+        """
+        left = {partition: end for partition, (start, end) in ranges.items() if start < end}
+        if not left:
+            return NO_RECORDS
+        with self._lock:
+            topics = {topic for topic, _ in left}
+            learn(self._consumer, topics - self._known)
+            self._known |= topics
+            self._consumer.assign([TopicPartition(topic, part, ranges[topic, part][0]) for topic, part in left])
+            try:
+                return to_arrow(self._read(ranges, left, timeout))
+            finally:
+                self._consumer.unassign()
+
+    def close(self) -> None:
+        with self._lock:
+            self._consumer.close()
+
+    def _read(
+        self, ranges: Mapping[Partition, tuple[int, int]], left: dict[Partition, int], timeout: float
+    ) -> Sequence[Message]:
+        records: list[Message] = []
+        heard = time.monotonic()
+        while left:
+            messages = self._consumer.consume(1, 0.5)
+            messages += self._consumer.consume(10_000, 0) if messages else []
+            for message in messages:
+                if self._take(message, ranges, left):
+                    records.append(message)
+            if messages:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > timeout:
+                topic = next(iter(left))[0]
+                raise KafkaError(
+                    f'topic "{topic}" cannot be read',
+                    detail=f"No record came within {timeout:.0f} s.",
+                    hint=HINTS[Reported._TIMED_OUT],
+                )
+        return records
+
+    def _take(self, message: Message, ranges: Mapping[Partition, tuple[int, int]], left: dict[Partition, int]) -> bool:
+        """Whether the message belongs to its range; strikes the range off once it is read."""
+        partition, offset, error = partition_of(message), message.offset() or 0, message.error()
+        if partition not in left or (error is not None and error.code() in PASSING):
+            return False
+        end = left[partition]
+        if error is None:
+            if offset >= end - 1:
+                del left[partition]
+            return offset < end
+        if error.code() in GONE or (error.code() == Reported._PARTITION_EOF and offset < end):
+            raise truncated(self._admin, partition, ranges[partition][0] if error.code() in GONE else end)
+        if error.code() != Reported._PARTITION_EOF:
+            raise told(f'topic "{partition[0]}" cannot be read', error)
+        del left[partition]
+        return False
+
+
+def new_consumer(settings: Settings, more: Mapping[str, str | int]) -> Consumer:
+    """A consumer that is only ever assigned partitions: its group has no members and commits nothing."""
+    return Consumer(
+        {
+            **kafka_client(settings),
+            "group.id": f"holdfast-{settings.service_id}",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "allow.auto.create.topics": False,
+            "fetch.error.backoff.ms": 20,
+            "queued.max.messages.kbytes": 32_768,
+            **more,
+        },
+        logger=client_log,
+    )
+
+
+def learn(consumer: Consumer, topics: Iterable[TopicName]) -> None:
+    for topic in topics:
+        try:
+            consumer.list_topics(topic, timeout=30)
+        except KafkaException as cause:
+            raise told(f'topic "{topic}" cannot be read', cause) from cause
+
+
+def partition_of(message: Message) -> Partition:
+    return TopicName(message.topic() or ""), message.partition() or 0
+
+
+def truncated(admin: Admin, partition: Partition, at: int) -> TopicChanged:
+    """The error of a partition that no longer has the offset `at`."""
+    topic, number = partition
+    low, high = admin.starts([partition])[partition], admin.ends([partition])[partition]
+    return TopicChanged(
+        f'topic "{topic}" was truncated or made anew',
+        detail=f"Partition {number} is to be read from offset {at}, but now has offsets {low} to {high}.",
+        hint="Drop what reads it and create it again, to read the topic from its start.",
+    )

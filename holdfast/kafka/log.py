@@ -1,0 +1,78 @@
+"""The command topic: what was ever commanded, in order. The catalog is a fold over it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError as Reported
+from confluent_kafka import Message
+
+from holdfast.config import Settings
+from holdfast.crash import crash_point
+from holdfast.errors import KafkaError, TopicChanged
+from holdfast.kafka.admin import Admin, TopicSpec
+from holdfast.kafka.consumer import RangeReader
+from holdfast.kafka.transactions import TransactionalProducer
+
+KEPT_FOR_EVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRecord:
+    """A record of the command topic as it is stored."""
+
+    offset: int
+    key: bytes
+    value: bytes
+    timestamp: int
+
+
+class CommandLog:
+    """The one-partition command topic and its one writer."""
+
+    def __init__(self, settings: Settings, admin: Admin, reader: RangeReader) -> None:
+        self._admin = admin
+        self._reader = reader
+        self._topic = settings.command_topic
+        self._producer = TransactionalProducer(settings, f"holdfast-{settings.service_id}-commands", linger_ms=0)
+
+    def open(self) -> None:
+        """Make the topic if there is none, and fence a server that was here before."""
+        self._admin.create(TopicSpec(name=self._topic, config=KEPT_FOR_EVER))
+        self._producer.start()
+
+    def read_all(self) -> Sequence[CommandRecord]:
+        """Every command, oldest first."""
+        partition = (self._topic, 0)
+        start, end = self._admin.starts([partition])[partition], self._admin.ends([partition])[partition]
+        if start > 0:
+            raise TopicChanged(
+                f'the command topic "{self._topic}" has lost its beginning',
+                detail=f"Its first offset is {start}: something deleted what was before.",
+                hint="Restore the topic from a copy; the objects created by the lost commands are not known otherwise.",
+            )
+        records = self._reader.read({partition: (start, end)})
+        return [
+            CommandRecord(row["offset"], row["key"] or b"", row["value"], row["timestamp"] or 0)
+            for row in records.select(["offset", "key", "value", "timestamp"]).to_pylist()
+            if row["value"] is not None
+        ]
+
+    def append(self, key: bytes, value: bytes) -> int:
+        """Write a command; it is durable, and its offset known, when this returns."""
+        placed: list[int] = []
+
+        def delivered(error: Reported | None, message: Message) -> None:
+            if error is None:
+                placed.append(message.offset() or 0)
+
+        crash_point("before_command_append")
+        self._producer.begin()
+        self._producer.produce(self._topic, value, key, partition=0, on_delivery=delivered)
+        self._producer.commit()
+        crash_point("after_command_append")
+        if not placed:
+            raise KafkaError(f'the command was written to "{self._topic}", but at an offset that is not known')
+        return placed[0]
+
+    def close(self) -> None:
+        self._producer.close()

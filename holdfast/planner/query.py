@@ -1,0 +1,91 @@
+"""The steps of a query, in ksqlDB's own vocabulary and shape."""
+
+from holdfast.catalog.objects import CatalogObject, Stream
+from holdfast.planner.aggregation import plan_aggregation
+from holdfast.planner.texts import columns_text, context, expression_text
+from holdfast.runtime.expressions.tree import NamedExpression
+from holdfast.runtime.plan.formats import Formats
+from holdfast.runtime.plan.sources import SchemaText, StreamSource, TableSource
+from holdfast.runtime.plan.steps import (
+    Step,
+    StreamFilter,
+    StreamSelect,
+    StreamSink,
+    TableFilter,
+    TableSelect,
+    TableSink,
+)
+from holdfast.sql.bound import BoundQuery, Target
+from holdfast.sql.formats import build_formats
+from holdfast.sql.statements import ObjectKind
+
+PSEUDO_COLUMN_VERSION = 1
+"""ROWTIME, ROWPARTITION and ROWOFFSET."""
+
+
+def plan_steps(query: BoundQuery, target: Target) -> Step:
+    """The steps from the source's topic to the target's."""
+    step = _filter(_source(query.source), query)
+    step = plan_aggregation(step, query) if query.aggregates else _project(step, query)
+    sink = StreamSink if target.kind is ObjectKind.STREAM else TableSink
+    return sink(
+        properties=context(target.name),
+        source=step,
+        formats=target.formats,
+        topic_name=target.topic,
+        timestamp_column=target.timestamp,
+    )
+
+
+def _source(source: CatalogObject) -> Step:
+    properties, schema = context("KsqlTopic/Source"), SchemaText(str(source.schema))
+    if isinstance(source, Stream):
+        return StreamSource(
+            properties=properties,
+            topic_name=source.topic,
+            formats=source.formats,
+            timestamp_column=source.timestamp,
+            source_schema=schema,
+            pseudo_column_version=PSEUDO_COLUMN_VERSION,
+        )
+    return TableSource(
+        properties=properties,
+        topic_name=source.topic,
+        formats=source.formats,
+        timestamp_column=source.timestamp,
+        source_schema=schema,
+        pseudo_column_version=PSEUDO_COLUMN_VERSION,
+        state_store_formats=_stored(source),
+    )
+
+
+def _filter(step: Step, query: BoundQuery) -> Step:
+    if query.where is None:
+        return step
+    filter_ = StreamFilter if isinstance(query.source, Stream) else TableFilter
+    return filter_(properties=context("WhereFilter"), source=step, filter_expression=expression_text(query.where))
+
+
+def _project(step: Step, query: BoundQuery) -> Step:
+    expressions = columns_text(NamedExpression(column.name, column.expression) for column in query.values)
+    if isinstance(query.source, Stream):
+        return StreamSelect(
+            properties=context("Project"),
+            source=step,
+            key_column_names=query.keys,
+            selected_keys=None,
+            select_expressions=expressions,
+        )
+    return TableSelect(
+        properties=context("Project"),
+        source=step,
+        key_column_names=query.keys,
+        select_expressions=expressions,
+        internal_formats=_stored(query.source),
+    )
+
+
+def _stored(source: CatalogObject) -> Formats:
+    """How a table's rows are kept inside a query: as in its topic, but never unwrapped."""
+    formats = source.formats
+    return build_formats(formats.key_format.format, formats.value_format.format, key_columns=len(source.schema.key))

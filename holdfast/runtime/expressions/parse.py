@@ -1,0 +1,141 @@
+"""Reads expressions, types and schemas; shared machinery for the statement parser.
+
+Parsers are built once and kept; the tree is made while parsing, so there is no second walk.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from lark import Lark, Transformer, UnexpectedInput, UnexpectedToken
+
+from holdfast.errors import Position, SyntaxProblem
+from holdfast.runtime.expressions.lexer import Lines, SqlLexer
+from holdfast.runtime.expressions.transform import ExpressionTransformer
+from holdfast.runtime.expressions.tree import Expression, NamedExpression
+from holdfast.types import Schema, SqlType
+
+_GRAMMAR = Path(__file__).with_name("grammar.lark")
+_STARTS = ("expression_start", "named_start", "type_start", "schema_start")
+
+
+class SqlParser:
+    """A grammar with its transformer; its errors are `SyntaxProblem`s in words a user knows."""
+
+    def __init__(self, grammar: str, starts: Iterable[str], transformer: Transformer[Any, Any]) -> None:
+        self._lark = Lark(
+            grammar,
+            parser="lalr",
+            lexer=SqlLexer,
+            start=list(starts),
+            transformer=transformer,
+            maybe_placeholders=False,
+        )
+        self._words: dict[str, str] = {}
+        for terminal in self._lark.terminals:
+            text = str(terminal.pattern.value)
+            self._words[terminal.name] = text if text[0].isalpha() else f'"{text}"'
+
+    def parse(self, text: str, start: str) -> object:
+        try:
+            return self._lark.parse(text, start=start)
+        except UnexpectedToken as problem:
+            raise syntax_problem(text, problem, self._words) from None
+        except UnexpectedInput as problem:  # pragma: no cover - SqlLexer raises SyntaxProblem itself
+            position = Lines(text).position(problem.pos_in_stream or 0)
+            raise SyntaxProblem("cannot read this text", position=position) from None
+
+
+def read_grammar(statements: Path | None = None) -> str:
+    """The text of the expression grammar, with that of a statement grammar before it when given."""
+    expressions = _GRAMMAR.read_text(encoding="utf-8")
+    return f"{statements.read_text(encoding='utf-8')}\n{expressions}" if statements else expressions
+
+
+@cache
+def _parser() -> SqlParser:
+    return SqlParser(read_grammar(), _STARTS, ExpressionTransformer())
+
+
+def parse_expression(text: str) -> Expression:
+    return cast(Expression, _parser().parse(text, "expression_start"))
+
+
+def parse_named(text: str) -> NamedExpression:
+    """Read `expression AS name`, as the select expressions of plans are written."""
+    return cast(NamedExpression, _parser().parse(text, "named_start"))
+
+
+def parse_type(text: str) -> SqlType:
+    return cast(SqlType, _parser().parse(text, "type_start"))
+
+
+def parse_schema(text: str) -> Schema:
+    """Read ``"`ID` INTEGER KEY, `NAME` STRING"``; the empty text is the schema without columns."""
+    return cast(Schema, _parser().parse(text, "schema_start"))
+
+
+# ---- errors
+
+# What a user calls a set of tokens that can only come together.
+_OPERATOR_NAMES = """
+    PLUS MINUS STAR SLASH PERCENT CONCAT EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL
+    AND OR IS NOT IN LIKE BETWEEN
+"""
+_OPERATORS = frozenset(_OPERATOR_NAMES.split())
+_AFTER_OPERAND = frozenset({'"["', '"->"', '"::"', '"."', '"("'})
+_OPERAND_NAMES = """
+    IDENT QUOTED INTEGER DECIMAL DOUBLE STRING NULL TRUE FALSE CASE CAST ARRAY MAP STRUCT NOT PLUS MINUS LPAR
+"""
+_OPERAND = frozenset(_OPERAND_NAMES.split())
+_PHRASES = {
+    "IDENT": "a name",
+    "QUOTED": "a name",
+    "STRING": "a string",
+    "INTEGER": "a whole number",
+    "DECIMAL": "a number",
+    "DOUBLE": "a number",
+    "$END": "the end of the text",
+}
+_MOST = 8
+
+
+def syntax_problem(text: str, problem: UnexpectedToken, words: Mapping[str, str]) -> SyntaxProblem:
+    """Say where the text goes wrong and what could stand there."""
+    token = problem.token
+    accepted = set(problem.accepts or problem.expected)
+    hint = _expectation(accepted, words)
+    if token.type == "$END":
+        return SyntaxProblem("syntax error at the end of the text", hint=hint, position=_end(text))
+    return SyntaxProblem(
+        f'syntax error at or near "{token}"', hint=hint, position=Lines(text).position(token.start_pos or 0)
+    )
+
+
+def _expectation(accepted: set[str], words: Mapping[str, str]) -> str:
+    phrases = []
+    if accepted >= {"INTEGER", "CASE", "CAST", "IDENT"}:
+        phrases.append("an expression")
+        accepted = accepted - _OPERAND
+    elif accepted >= {"PLUS", "STAR", "CONCAT"}:
+        phrases.append("an operator")
+        accepted = {name for name in accepted - _OPERATORS if words.get(name) not in _AFTER_OPERAND} - {"STRING"}
+    elif accepted >= {"IDENT", "ARRAY", "MAP", "STRUCT"}:
+        phrases.append("a type")
+        accepted = accepted - {"IDENT", "QUOTED", "ARRAY", "MAP", "STRUCT"}
+    rest = sorted({_PHRASES.get(name) or words.get(name, name) for name in accepted}, key=_symbols_last)
+    everything = rest + phrases
+    if len(everything) > _MOST:
+        return f"Expected {', '.join([*phrases, *rest][:_MOST])}, ..."
+    if len(everything) > 1:
+        return f"Expected {', '.join(everything[:-1])} or {everything[-1]}."
+    return f"Expected {everything[0]}." if everything else ""
+
+
+def _symbols_last(phrase: str) -> tuple[bool, bool, str]:
+    return not phrase[0].isupper(), phrase[0] == '"', phrase
+
+
+def _end(text: str) -> Position:
+    return Lines(text).position(len(text.rstrip()))

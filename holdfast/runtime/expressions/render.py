@@ -1,0 +1,350 @@
+"""An expression as SQL text for Spark or DuckDB.
+
+Law: both texts give the same value for every row, of the type that `type_of` says, and neither ever
+raises: what cannot be computed is NULL. Expressions that DuckDB cannot evaluate in Spark's way are not
+renderable there. Spark runs with ANSI mode off and in UTC.
+
+As in ksqlDB, a comparison, BETWEEN or IN with a NULL operand is false, not NULL.
+"""
+
+from typing import assert_never
+
+from holdfast.errors import NotSupported, TypeMismatch
+from holdfast.runtime.expressions import tree
+from holdfast.runtime.expressions.casts import NotRenderable, cast, moment_literal, struct
+from holdfast.runtime.expressions.coercion import as_decimal, comparison_type
+from holdfast.runtime.expressions.operators import (
+    arithmetic,
+    comparison,
+    decimal_arithmetic,
+    like,
+    like_constant,
+    negate,
+)
+from holdfast.runtime.expressions.physical import Dialect, field_name, physical_type, string_literal
+from holdfast.runtime.expressions.scope import Scope
+from holdfast.runtime.expressions.tree import Expression, Operator
+from holdfast.runtime.expressions.typing import infer, literal_decimal, type_of
+from holdfast.runtime.functions.declaration import AggregateForm, Arguments, expand
+from holdfast.runtime.functions.registry import CURRENT, Release, resolve
+from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct
+
+__all__ = ["NotRenderable", "render", "render_filter", "renderable"]
+
+_MOMENTS = (Scalar.TIME, Scalar.DATE, Scalar.TIMESTAMP)
+_COMPARISONS = frozenset(
+    {
+        Operator.EQUAL,
+        Operator.NOT_EQUAL,
+        Operator.LESS,
+        Operator.LESS_EQUAL,
+        Operator.GREATER,
+        Operator.GREATER_EQUAL,
+    }
+)
+
+
+def render(expression: Expression, scope: Scope, dialect: Dialect, *, release: Release = CURRENT) -> str:
+    """The text of an expression; its type is `type_of(expression, scope)`. Raises `NotRenderable` for DuckDB only."""
+    type_of(expression, scope, release=release)
+    return Renderer(scope, dialect, release).text(expression)
+
+
+def render_filter(expression: Expression, scope: Scope, dialect: Dialect, *, release: Release = CURRENT) -> str:
+    """The text of a condition for WHERE: as `render`, but NULL may stand for false, so that indexes can be used."""
+    type_ = type_of(expression, scope, release=release)
+    if type_ is not Scalar.BOOLEAN:
+        raise TypeMismatch(f"a condition must be BOOLEAN, not {type_}", position=expression.position)
+    return Renderer(scope, dialect, release).condition(expression)
+
+
+def renderable(expression: Expression, scope: Scope, dialect: Dialect, *, release: Release = CURRENT) -> bool:
+    """Whether `render` would give a text, of an expression whose types are right."""
+    try:
+        render(expression, scope, dialect, release=release)
+    except NotRenderable:
+        return False
+    return True
+
+
+class Renderer:
+    """Writes one dialect over one scope; `render` is the door for whole expressions."""
+
+    def __init__(self, scope: Scope, dialect: Dialect, release: Release) -> None:
+        self.scope = scope
+        self.dialect = dialect
+        self.release = release
+        self.spark = dialect is Dialect.SPARK
+
+    def infer(self, expression: Expression) -> SqlType | None:
+        return infer(expression, self.scope, self.release)
+
+    def known(self, expression: Expression) -> SqlType:
+        return type_of(expression, self.scope, release=self.release)
+
+    def as_type(self, expression: Expression, target: SqlType) -> str:
+        """The expression's text, cast to `target`."""
+        source = self.infer(expression)
+        if source is None:
+            return f"CAST(NULL AS {physical_type(target, self.dialect)})"
+        if isinstance(expression, tree.StringLiteral) and target in _MOMENTS:
+            moment = moment_literal(expression.value, target, self.dialect)
+            if moment is not None:
+                return moment
+        text = self.text(expression)
+        return text if source == target else f"({cast(text, source, target, self.dialect)})"
+
+    def text(self, expression: Expression) -> str:
+        match expression:
+            case tree.NullLiteral():
+                return "NULL"
+            case tree.BooleanLiteral(value):
+                return "TRUE" if value else "FALSE"
+            case tree.IntegerLiteral(number):
+                return self._integer(number, self.known(expression))
+            case tree.DecimalLiteral(digits):
+                type_ = physical_type(literal_decimal(expression), self.dialect)
+                return f"CAST('{digits}' AS {type_})"
+            case tree.DoubleLiteral(digits):
+                return f"CAST('{_java_double(float(digits))}' AS DOUBLE)"
+            case tree.StringLiteral(value):
+                return string_literal(value, self.dialect)
+            case tree.ColumnRef():
+                return self.scope.find(expression).sql
+            case tree.Binary():
+                return self._binary(expression)
+            case tree.Not(operand):
+                return f"(NOT {self.as_type(operand, Scalar.BOOLEAN)})"
+            case tree.Negate(operand):
+                return self._negate(expression, operand)
+            case tree.IsNull(operand, negated):
+                return f"({self._maybe_null(operand)} IS {'NOT ' if negated else ''}NULL)"
+            case tree.Between(operand, low, high, negated):
+                bounds = (
+                    self._compare(Operator.GREATER_EQUAL, operand, low),
+                    self._compare(Operator.LESS_EQUAL, operand, high),
+                )
+                return self._negated(f"({self._false(bounds[0])} AND {self._false(bounds[1])})", negated)
+            case tree.InList(operand, items, negated):
+                return self._negated(self._false(self._in(operand, items)), negated)
+            case tree.Like(operand, pattern, escape, negated):
+                return self._negated(self._like(operand, pattern, escape), negated)
+            case tree.Case():
+                return self._case(expression)
+            case tree.Cast(operand, target):
+                return self.as_type(operand, target)
+            case tree.Call():
+                return self._call(expression)
+            case tree.Subscript(base, index):
+                return self._subscript(base, index)
+            case tree.FieldRef(base, name):
+                return self._field(base, name)
+            case tree.ArrayLiteral(items):
+                return self._array(expression, items)
+            case tree.MapLiteral(entries):
+                return self._map(expression, entries)
+            case tree.StructLiteral(fields):
+                parts = [(field_name(i), self.text(f.expression)) for i, f in enumerate(fields)]
+                return struct(parts, self.dialect)
+            case tree.Lambda() | tree.IntervalUnit():
+                raise NotSupported("lambdas and units are only arguments of functions", position=expression.position)
+            case _:
+                assert_never(expression)
+
+    def condition(self, expression: Expression) -> str:
+        """Where NULL and false are the same."""
+        match expression:
+            case tree.Binary(Operator.AND | Operator.OR as operator, left, right):
+                return f"({self.condition(left)} {operator.value} {self.condition(right)})"
+            case tree.Binary(operator, left, right) if operator in _COMPARISONS:
+                return self._compare(operator, left, right)
+            case tree.Between(operand, low, high, False):
+                lower = self._compare(Operator.GREATER_EQUAL, operand, low)
+                return f"({lower} AND {self._compare(Operator.LESS_EQUAL, operand, high)})"
+            case tree.InList(operand, items, False):
+                return self._in(operand, items)
+            case _:
+                return self.as_type(expression, Scalar.BOOLEAN)
+
+    # ---- parts
+
+    @staticmethod
+    def _false(condition: str) -> str:
+        return f"COALESCE({condition}, FALSE)"
+
+    @staticmethod
+    def _negated(text: str, negated: bool) -> str:
+        return f"(NOT {text})" if negated else text
+
+    def _maybe_null(self, expression: Expression) -> str:
+        return self.text(expression)
+
+    def _integer(self, number: int, type_: SqlType) -> str:
+        if self.spark:
+            return f"{number}L" if type_ is Scalar.BIGINT else str(number)
+        return f"({number})::{physical_type(type_, self.dialect)}"
+
+    def _negate(self, expression: tree.Negate, operand: Expression) -> str:
+        type_ = self.known(expression)
+        if isinstance(operand, tree.IntegerLiteral):
+            return f"({self._integer(-operand.value, type_)})"
+        return negate(type_, self.text(operand), self.dialect)
+
+    def _binary(self, expression: tree.Binary) -> str:
+        operator, left, right = expression.operator, expression.left, expression.right
+        if operator in (Operator.AND, Operator.OR):
+            sides = (self.as_type(side, Scalar.BOOLEAN) for side in (left, right))
+            return f"({f' {operator.value} '.join(sides)})"
+        if operator is Operator.CONCAT:
+            call = tree.Call("CONCAT", (left, right), False, expression.position)
+            return self._call(call)
+        if operator in _COMPARISONS:
+            return self._false(self._compare(operator, left, right))
+        if operator in (Operator.IS_DISTINCT, Operator.IS_NOT_DISTINCT):
+            return self._compare(operator, left, right)
+        return self._arithmetic(expression)
+
+    def _arithmetic(self, expression: tree.Binary) -> str:
+        result = self.known(expression)
+        left, right = expression.left, expression.right
+        if isinstance(result, Decimal):
+            sides = [self._decimal_side(side, other) for side, other in ((left, right), (right, left))]
+            return decimal_arithmetic(expression.operator, sides[0], sides[1], result, self.dialect)
+        a, b = self.as_type(left, result), self.as_type(right, result)
+        return arithmetic(expression.operator, result, a, b, self.dialect)
+
+    def _decimal_side(self, side: Expression, other: Expression) -> tuple[str, Decimal]:
+        type_ = as_decimal(self.infer(side) or self.known(other))
+        return self.as_type(side, type_), type_
+
+    def _compare(self, operator: Operator, left: Expression, right: Expression) -> str:
+        a, b = self.infer(left), self.infer(right)
+        if a is None or b is None:
+            return self._compare_null(operator, left, right)
+        type_ = comparison_type(operator, a, b)
+        assert type_ is not None
+        return comparison(operator, type_, self.as_type(left, type_), self.as_type(right, type_), self.dialect)
+
+    def _compare_null(self, operator: Operator, left: Expression, right: Expression) -> str:
+        known = right if self.infer(left) is None else left
+        return f"({self.text(known)} IS {'NOT ' if operator is Operator.IS_DISTINCT else ''}NULL)"
+
+    def _in(self, operand: Expression, items: tuple[Expression, ...]) -> str:
+        """One comparison per item, because each may be compared in a type of its own."""
+        target = self.known(operand)
+        same, tests = [], []
+        for item in items:
+            source = self.infer(item)
+            if source is None:
+                continue
+            if isinstance(item, tree.StringLiteral) and source != target and target not in _MOMENTS:
+                item = tree.DecimalLiteral(item.value if "." in item.value else f"{item.value}.")
+            elif target is Scalar.STRING and source is not Scalar.STRING:
+                item = tree.StringLiteral(_literal_text(item))
+            if self.infer(item) == target and not isinstance(target, (Array, Map, Struct)):
+                same.append(self.text(item))
+            else:
+                tests.append(self._compare(Operator.EQUAL, operand, item))
+        if same:
+            tests.insert(0, f"{self.text(operand)} IN ({', '.join(same)})")
+        return f"({' OR '.join(self._false(t) for t in tests)})" if len(tests) > 1 else f"({''.join(tests) or 'FALSE'})"
+
+    def _like(self, operand: Expression, pattern: Expression, escape: str | None) -> str:
+        text = self.as_type(operand, Scalar.STRING)
+        if isinstance(pattern, tree.StringLiteral):
+            return like_constant(text, pattern.value, escape, self.dialect)
+        if escape is not None:
+            raise NotSupported("ESCAPE needs a constant pattern", position=pattern.position)
+        return like(text, self.as_type(pattern, Scalar.STRING), self.dialect)
+
+    def _case(self, case: tree.Case) -> str:
+        type_ = self.known(case)
+        parts = ["CASE"]
+        for branch in case.branches:
+            condition = self._branch(case.operand, branch.condition)
+            parts.append(f"WHEN {condition} THEN {self.as_type(branch.result, type_)}")
+        if case.otherwise is not None:
+            parts.append(f"ELSE {self.as_type(case.otherwise, type_)}")
+        return f"({' '.join(parts)} END)"
+
+    def _branch(self, operand: Expression | None, condition: Expression) -> str:
+        if operand is None:
+            return self.condition(condition)
+        return "FALSE" if self.infer(condition) is None else self._compare(Operator.EQUAL, operand, condition)
+
+    def _call(self, call: tree.Call) -> str:
+        resolved = resolve(call, [self.infer(argument) for argument in call.arguments], self.release)
+        if isinstance(resolved.form, AggregateForm):
+            raise NotSupported(
+                f"aggregate function {call.name} is not allowed here",
+                hint="Aggregates belong in the SELECT list or HAVING of a grouped query.",
+                position=call.position,
+            )
+        template = resolved.form.template(self.dialect)
+        if template is None:
+            raise NotRenderable(call.name)
+        texts = tuple(self.as_type(a, t) for a, t in zip(call.arguments, resolved.types, strict=True))
+        constants = tuple(map(_constant, call.arguments))
+        return f"({expand(template, Arguments(texts, resolved.types, constants, resolved.returns))})"
+
+    def _subscript(self, base: Expression, index: Expression) -> str:
+        container, type_ = self.text(base), self.known(base)
+        if isinstance(type_, Map):
+            key = self.as_type(index, type_.key)
+            return f"try_element_at({container}, {key})" if self.spark else f"map_extract_value({container}, {key})"
+        place = self.as_type(index, Scalar.INTEGER)
+        if not self.spark:
+            return f"list_extract({container}, {place})"
+        return f"get({container}, CASE WHEN {place} < 0 THEN size({container}) + {place} ELSE {place} - 1 END)"
+
+    def _field(self, base: Expression, name: str) -> str:
+        type_ = self.known(base)
+        assert isinstance(type_, Struct)
+        place = next(i for i, field in enumerate(type_.fields) if field.name == name)
+        if self.spark:
+            return f"({self.text(base)}).{field_name(place)}"
+        return f"struct_extract({self.text(base)}, '{field_name(place)}')"
+
+    def _array(self, expression: Expression, items: tuple[Expression, ...]) -> str:
+        type_ = self.known(expression)
+        assert isinstance(type_, Array)
+        texts = ", ".join(self.as_type(item, type_.element) for item in items)
+        return f"array({texts})" if self.spark else f"[{texts}]"
+
+    def _map(self, expression: Expression, entries: tuple[tree.MapEntry, ...]) -> str:
+        type_ = self.known(expression)
+        assert isinstance(type_, Map)
+        pairs = [(self.as_type(e.key, type_.key), self.as_type(e.value, type_.value)) for e in entries]
+        constant = all(isinstance(e.key, tree.StringLiteral) for e in entries)
+        if not constant or len({key for key, _ in pairs}) < len(pairs):
+            # An engine would raise for a key that is NULL or comes twice.
+            raise NotSupported("the keys of a MAP must be different string literals", position=expression.position)
+        if self.spark:
+            return f"map({', '.join(f'{key}, {value}' for key, value in pairs)})"
+        return f"MAP {{{', '.join(f'{key}: {value}' for key, value in pairs)}}}"
+
+
+def _constant(expression: Expression) -> int | None:
+    match expression:
+        case tree.IntegerLiteral(value):
+            return value
+        case tree.Negate(tree.IntegerLiteral(value)):
+            return -value
+        case _:
+            return None
+
+
+def _literal_text(item: Expression) -> str:
+    match item:
+        case tree.BooleanLiteral(value):
+            return "true" if value else "false"
+        case tree.IntegerLiteral(number):
+            return str(number)
+        case tree.DecimalLiteral(text):
+            return text
+        case _:
+            raise NotSupported("this item of IN must be a literal", position=item.position)
+
+
+def _java_double(value: float) -> str:
+    return "Infinity" if value == float("inf") else repr(value)

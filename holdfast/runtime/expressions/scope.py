@@ -1,0 +1,54 @@
+"""The columns that an expression can name, with their types and their physical SQL."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from holdfast.errors import BindError, UnknownColumn
+from holdfast.runtime.expressions.tree import ColumnRef
+from holdfast.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeColumn:
+    """A column under its SQL name; `sql` is the text by which engines know it (`c0`, `a1`)."""
+
+    name: str
+    type: SqlType
+    sql: str = ""
+    qualifier: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is in sight. `relation` is the name that errors give to it."""
+
+    columns: tuple[ScopeColumn, ...]
+    relation: str = ""
+
+    @staticmethod
+    def of(columns: Iterable[ScopeColumn], *, relation: str = "") -> "Scope":
+        return Scope(tuple(columns), relation)
+
+    def find(self, ref: ColumnRef) -> ScopeColumn:
+        """The column meant by a reference; a later column with the same name hides none, it is ambiguous."""
+        found = [
+            column
+            for column in self.columns
+            if column.name == ref.name and (ref.qualifier is None or column.qualifier == ref.qualifier)
+        ]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            known = [c.name for c in self.columns if ref.qualifier is None or c.qualifier == ref.qualifier]
+            relation = ref.qualifier or self.relation
+            raise UnknownColumn(ref.name, relation=relation, known=known, position=ref.position)
+        choices = " or ".join(f"{c.qualifier}.{c.name}" if c.qualifier else c.name for c in found)
+        raise BindError(
+            f'column "{ref.name}" is ambiguous', hint=f"Write {choices}.", position=ref.position
+        )
+
+    def with_parameters(self, parameters: Iterable[ScopeColumn]) -> "Scope":
+        """The scope inside a lambda: its parameters hide columns of the same name."""
+        inner = tuple(parameters)
+        hidden = {column.name for column in inner}
+        return replace(self, columns=(*(c for c in self.columns if c.name not in hidden or c.qualifier), *inner))

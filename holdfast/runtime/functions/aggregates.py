@@ -1,0 +1,149 @@
+"""Functions of many rows. How they are declared is told at `AggregateForm`.
+
+COUNT, SUM and AVG start from zero and leave NULLs out, as in ksqlDB: the SUM of nothing is 0.
+"""
+
+from holdfast.runtime.expressions.physical import Dialect
+from holdfast.runtime.functions.declaration import (
+    AggregateForm,
+    AggregateFunction,
+    Example,
+    Family,
+    Parameter,
+    Returns,
+    first,
+)
+from holdfast.runtime.functions.maths import wrap32, wrap64
+from holdfast.types import Decimal, Scalar, SqlType
+
+INTEGER, BIGINT, DOUBLE = Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE
+
+_ADD32, _SUBTRACT32 = (wrap32(f"{{s0}}::BIGINT {sign} {{p0}}::BIGINT") for sign in "+-")
+_ADD64, _SUBTRACT64 = (wrap64(f"{{s0}}::HUGEINT {sign} {{p0}}::HUGEINT") for sign in "+-")
+_ADD64_SECOND, _SUBTRACT64_SECOND = (wrap64(f"{{s1}}::HUGEINT {sign} {{p1}}::HUGEINT") for sign in "+-")
+_SAME = {Dialect.SPARK: "{s0}", Dialect.DUCKDB: "{s0}"}
+
+
+def _sum(type_: Scalar, partial: str, merge: str, undo: str, zero: str) -> AggregateForm:
+    return AggregateForm(
+        parameters=(type_,),
+        returns=type_,
+        state=lambda _: (type_,),
+        initial=(zero,),
+        partial=(partial,),
+        merge=(merge,),
+        undo=(undo,),
+        result_sql=_SAME,
+    )
+
+
+def _wide(types: tuple[SqlType, ...]) -> tuple[SqlType, ...]:
+    source = types[0]
+    assert isinstance(source, Decimal)
+    return (Decimal(38, source.scale),)
+
+
+# A sum of more than 38 digits is NULL and stays NULL: better no number than a wrong one.
+_SUM_DECIMAL = AggregateForm(
+    parameters=(Family.DECIMAL,),
+    returns=first,
+    state=_wide,
+    initial=("CAST(0 AS {t0})",),
+    partial=("CASE WHEN COUNT({0}) = 0 THEN CAST(0 AS {t0}) ELSE CAST(SUM(CAST({0} AS {t0})) AS {t0}) END",),
+    merge=("TRY(CAST({s0} + {p0} AS {t0}))",),
+    undo=("TRY(CAST({s0} - {p0} AS {t0}))",),
+    result_sql={Dialect.SPARK: "CAST({s0} AS {r})", Dialect.DUCKDB: "TRY_CAST({s0} AS {r})"},
+)
+
+
+def _average(type_: Scalar, partial: str, merge: str, undo: str, zero: str) -> AggregateForm:
+    mean = "CASE WHEN {s1} = 0 THEN CAST(0 AS DOUBLE) ELSE CAST({s0} AS DOUBLE) / CAST({s1} AS DOUBLE) END"
+    return AggregateForm(
+        parameters=(type_,),
+        returns=DOUBLE,
+        state=lambda _: (BIGINT if type_ is INTEGER else type_, BIGINT),
+        initial=(zero, "0::BIGINT"),
+        partial=(partial, "COUNT({0})"),
+        merge=(merge, _ADD64_SECOND),
+        undo=(undo, _SUBTRACT64_SECOND),
+        result_sql={Dialect.SPARK: mean, Dialect.DUCKDB: mean},
+    )
+
+
+def _extreme(parameter: Parameter, function: str, comparison: str, returns: Returns) -> AggregateForm:
+    better = f"CASE WHEN {{s0}} IS NULL OR {{p0}} {comparison} {{s0}} THEN {{p0}} ELSE {{s0}} END"
+    return AggregateForm(
+        parameters=(parameter,),
+        returns=returns,
+        state=lambda types: (types[0],),
+        initial=("CAST(NULL AS {t0})",),
+        partial=(f"{function}({{0}})",),
+        merge=(better,),
+        undo=None,
+        result_sql=_SAME,
+    )
+
+
+_ORDERED: tuple[Parameter, ...] = (
+    INTEGER,
+    BIGINT,
+    Family.DECIMAL,
+    DOUBLE,
+    Scalar.STRING,
+    Scalar.BYTES,
+    Scalar.DATE,
+    Scalar.TIME,
+    Scalar.TIMESTAMP,
+)
+
+
+def _count(parameters: tuple[Parameter, ...], partial: str) -> AggregateForm:
+    return AggregateForm(
+        parameters=parameters,
+        returns=BIGINT,
+        state=lambda _: (BIGINT,),
+        initial=("0::BIGINT",),
+        partial=(partial,),
+        merge=(_ADD64,),
+        undo=(_SUBTRACT64,),
+        result_sql=_SAME,
+    )
+
+
+FUNCTIONS = (
+    AggregateFunction(
+        name="COUNT",
+        doc="How many rows there are, or how many have an argument that is not NULL.",
+        forms=(_count((), "COUNT(*)"), _count((Family.ANY,), "COUNT({0})")),
+        examples=(Example(call="COUNT(*)", gives="3"),),
+    ),
+    AggregateFunction(
+        name="SUM",
+        doc="The sum of the arguments that are not NULL; whole numbers wrap around.",
+        forms=(
+            _sum(INTEGER, "CAST(COALESCE(SUM({0}), 0) AS INT)", _ADD32, _SUBTRACT32, "0::INTEGER"),
+            _sum(BIGINT, "COALESCE(SUM({0}), 0L)", _ADD64, _SUBTRACT64, "0::BIGINT"),
+            _SUM_DECIMAL,
+            _sum(DOUBLE, "COALESCE(SUM({0}), 0D)", "({s0} + {p0})", "({s0} - {p0})", "0::DOUBLE"),
+        ),
+    ),
+    AggregateFunction(
+        name="AVG",
+        doc="The mean of the arguments that are not NULL, 0 when there is none.",
+        forms=(
+            _average(INTEGER, "COALESCE(SUM({0}), 0L)", _ADD64, _SUBTRACT64, "0::BIGINT"),
+            _average(BIGINT, "COALESCE(SUM({0}), 0L)", _ADD64, _SUBTRACT64, "0::BIGINT"),
+            _average(DOUBLE, "COALESCE(SUM({0}), 0D)", "({s0} + {p0})", "({s0} - {p0})", "0::DOUBLE"),
+        ),
+    ),
+    AggregateFunction(
+        name="MIN",
+        doc="The least argument that is not NULL.",
+        forms=tuple(_extreme(p, "MIN", "<", first) for p in _ORDERED),
+    ),
+    AggregateFunction(
+        name="MAX",
+        doc="The greatest argument that is not NULL.",
+        forms=tuple(_extreme(p, "MAX", ">", first) for p in _ORDERED),
+    ),
+)

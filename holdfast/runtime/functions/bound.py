@@ -1,0 +1,63 @@
+"""An aggregate call with its types chosen: the SQL of its state, as the tick and the store run it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.errors import WrongObjectKind
+from holdfast.runtime.expressions.physical import Dialect, physical_type
+from holdfast.runtime.expressions.render import Renderer
+from holdfast.runtime.expressions.scope import Scope
+from holdfast.runtime.expressions.tree import Call
+from holdfast.runtime.functions.declaration import AggregateForm
+from holdfast.runtime.functions.registry import CURRENT, Release, resolve
+from holdfast.types import SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAggregate:
+    """See `AggregateForm` for what each part promises."""
+
+    form: AggregateForm
+    arguments: tuple[str, ...]
+    returns: SqlType
+    state: tuple[SqlType, ...]
+
+    @property
+    def reversible(self) -> bool:
+        return self.form.undo is not None
+
+    def initial(self) -> tuple[str, ...]:
+        return self._expand(self.form.initial, Dialect.DUCKDB)
+
+    def partial(self) -> tuple[str, ...]:
+        """Spark aggregate expressions over the rows of one group in one tick, one per state column."""
+        return self._expand(self.form.partial, Dialect.SPARK)
+
+    def merge(self, state: Sequence[str], partial: Sequence[str]) -> tuple[str, ...]:
+        return self._expand(self.form.merge, Dialect.DUCKDB, state, partial)
+
+    def undo(self, state: Sequence[str], partial: Sequence[str]) -> tuple[str, ...]:
+        assert self.form.undo is not None, "ask `reversible` first"
+        return self._expand(self.form.undo, Dialect.DUCKDB, state, partial)
+
+    def result(self, state: Sequence[str], dialect: Dialect) -> str:
+        return self._expand((self.form.result_sql[dialect],), dialect, state)[0]
+
+    def _expand(
+        self, texts: Sequence[str], dialect: Dialect, state: Sequence[str] = (), partial: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        words = {f"s{i}": text for i, text in enumerate(state)}
+        words |= {f"p{i}": text for i, text in enumerate(partial)}
+        words |= {f"t{i}": physical_type(type_, dialect) for i, type_ in enumerate(self.state)}
+        words["r"] = physical_type(self.returns, dialect)
+        return tuple(text.format(*self.arguments, **words) for text in texts)
+
+
+def bind_aggregate(call: Call, scope: Scope, *, release: Release = CURRENT) -> BoundAggregate:
+    """Choose the form of an aggregate call; its arguments are written for Spark."""
+    renderer = Renderer(scope, Dialect.SPARK, release)
+    resolved = resolve(call, [renderer.infer(argument) for argument in call.arguments], release)
+    if not isinstance(resolved.form, AggregateForm):
+        raise WrongObjectKind(f"function {call.name} is not an aggregate", position=call.position)
+    texts = tuple(renderer.as_type(a, t) for a, t in zip(call.arguments, resolved.types, strict=True))
+    return BoundAggregate(resolved.form, texts, resolved.returns, resolved.form.state(resolved.types))

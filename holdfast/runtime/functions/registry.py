@@ -1,0 +1,77 @@
+"""All functions by name and release.
+
+A declaration that changes what a function gives is added with a later `since`; the earlier one stays for
+the plans that were made with it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from holdfast.errors import Position, TypeMismatch, UnknownFunction
+from holdfast.runtime.expressions.tree import Call
+from holdfast.runtime.functions import aggregates, conditionals, maths, strings
+from holdfast.runtime.functions.declaration import (
+    AggregateForm,
+    AggregateFunction,
+    Function,
+    Release,
+    ScalarForm,
+)
+from holdfast.types import SqlType
+
+CURRENT: Release = (0, 1)
+
+__all__ = ["CURRENT", "Release", "Resolved", "function", "functions", "is_aggregate", "resolve"]
+
+
+@cache
+def functions() -> dict[str, tuple[Function, ...]]:
+    """Every declaration of every name, oldest first."""
+    found: dict[str, tuple[Function, ...]] = {}
+    for module in (strings, maths, conditionals, aggregates):
+        for declaration in module.FUNCTIONS:
+            same = (*found.get(declaration.name, ()), declaration)
+            found[declaration.name] = tuple(sorted(same, key=lambda f: f.since))
+    return found
+
+
+def function(name: str, release: Release = CURRENT, *, position: Position | None = None) -> Function:
+    """The declaration that a plan of `release` means."""
+    known = functions()
+    for declaration in reversed(known.get(name, ())):
+        if declaration.since <= release:
+            return declaration
+    raise UnknownFunction(name, known=sorted(known), position=position)
+
+
+def is_aggregate(name: str, release: Release = CURRENT) -> bool:
+    """True for the name of an aggregate function; false also for a name that is not declared."""
+    return any(isinstance(f, AggregateFunction) and f.since <= release for f in functions().get(name, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The form of a function that a call means, with the types its arguments are cast to."""
+
+    function: Function
+    form: ScalarForm | AggregateForm
+    types: tuple[SqlType, ...]
+    returns: SqlType
+
+
+def resolve(call: Call, arguments: Sequence[SqlType | None], release: Release = CURRENT) -> Resolved:
+    """Choose the form: one that takes the arguments as they are, else the first that takes them widened."""
+    declaration = function(call.name, release, position=call.position)
+    forms: Sequence[ScalarForm | AggregateForm] = declaration.forms
+    for exact in (True, False):
+        for form in forms:
+            types = form.match(arguments, exact=exact)
+            if types is not None:
+                return Resolved(declaration, form, types, form.result(types))
+    given = ", ".join("NULL" if a is None else str(a) for a in arguments)
+    raise TypeMismatch(
+        f"function {call.name} does not take ({given})",
+        hint=f"It takes {' or '.join(str(form) for form in forms)}.",
+        position=call.position,
+    )

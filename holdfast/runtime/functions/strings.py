@@ -1,0 +1,180 @@
+"""Functions of STRING and BYTES. Positions and lengths count Unicode characters, from 1."""
+
+from holdfast.runtime.expressions.physical import Dialect, string_literal
+from holdfast.runtime.functions.declaration import Example, ScalarForm, ScalarFunction
+from holdfast.types import Scalar
+
+STRING, BYTES, INTEGER = Scalar.STRING, Scalar.BYTES, Scalar.INTEGER
+
+# What Java's String.trim takes away.
+BLANKS = "".join(map(chr, range(0x21)))
+
+
+def trimmed(text: str, dialect: Dialect) -> str:
+    blanks = string_literal(BLANKS, dialect)
+    return f"trim(BOTH {blanks} FROM {text})" if dialect is Dialect.SPARK else f"trim({text}, {blanks})"
+
+
+# A negative position counts from the end; one outside the text is moved to its edge; NULL stays NULL.
+_START = (
+    "CASE WHEN {{1}} > 0 THEN {{1}} WHEN {{1}} = 0 OR {length} + {{1}} < 0 THEN 1 WHEN {{1}} IS NULL THEN NULL"
+    " ELSE {length} + {{1}} + 1 END"
+)
+_COUNT = "CASE WHEN {2} < 0 THEN 0 ELSE {2} END"
+
+
+def _substring(start: str) -> tuple[str, str]:
+    return f"substring({{0}}, {start})", f"substring({{0}}, {start}, {_COUNT})"
+
+
+_SPARK_TAIL, _SPARK_PART = _substring(_START.format(length="length({0})"))
+_DUCK_TAIL, _DUCK_PART = _substring(_START.format(length="length({0})"))
+_BYTE_START = _START.format(length="octet_length({0})")
+_DUCK_BYTES_TAIL = f"unhex(substring(hex({{0}}), 2 * ({_BYTE_START})::BIGINT - 1))"
+_DUCK_BYTES_PART = f"unhex(substring(hex({{0}}), 2 * ({_BYTE_START})::BIGINT - 1, 2 * ({_COUNT})::BIGINT))"
+
+# All places where {1} occurs in {0}, in order, overlapping ones too.
+_SPARK_PLACES = (
+    "filter(sequence(1, greatest(length({0}) - length({1}) + 1, 1)), i -> substring({0}, i, length({1})) = {1})"
+)
+_DUCK_PLACES = (
+    "list_filter(range(1, greatest(length({0}) - length({1}) + 2, 2)),"
+    " lambda i: substring({0}, i, length({1})) = {1})"
+)
+_LIMIT = "length({0}) + {2} + 1"
+
+
+def _spark_nth(occurrence: str) -> str:
+    forward = f"get(filter({_SPARK_PLACES}, p -> p >= {{2}}), {occurrence} - 1)"
+    backward = f"get(reverse(filter({_SPARK_PLACES}, p -> p <= {_LIMIT})), {occurrence} - 1)"
+    return _nth(forward, backward)
+
+
+def _duck_nth(occurrence: str) -> str:
+    forward = f"list_extract(list_filter({_DUCK_PLACES}, lambda p: p >= {{2}}), {occurrence})"
+    backward = f"list_extract(list_reverse(list_filter({_DUCK_PLACES}, lambda p: p <= {_LIMIT})), {occurrence})"
+    return f"CAST({_nth(forward, backward)} AS INTEGER)"
+
+
+def _nth(forward: str, backward: str) -> str:
+    found = f"CASE WHEN {{2}} > 0 THEN {forward} WHEN {{2}} < 0 THEN {backward} END"
+    return (
+        "CASE WHEN {0} IS NULL OR {1} IS NULL THEN 0 WHEN {2} IS NULL THEN NULL"
+        f" ELSE COALESCE({found}, 0) END"
+    )
+
+
+FUNCTIONS = (
+    ScalarFunction(
+        name="UCASE",
+        doc="The text in upper case.",
+        forms=(ScalarForm(parameters=(STRING,), returns=STRING, spark="upper({0})", duckdb=None),),
+        examples=(Example(call="UCASE('hello')", gives="'HELLO'"),),
+    ),
+    ScalarFunction(
+        name="LCASE",
+        doc="The text in lower case.",
+        forms=(ScalarForm(parameters=(STRING,), returns=STRING, spark="lower({0})", duckdb=None),),
+        examples=(Example(call="LCASE('Hello')", gives="'hello'"),),
+    ),
+    ScalarFunction(
+        name="LEN",
+        doc="How many characters a text has, or how many bytes.",
+        forms=(
+            ScalarForm(
+                parameters=(STRING,), returns=INTEGER, spark="length({0})", duckdb="CAST(length({0}) AS INTEGER)"
+            ),
+            ScalarForm(
+                parameters=(BYTES,), returns=INTEGER, spark="length({0})", duckdb="CAST(octet_length({0}) AS INTEGER)"
+            ),
+        ),
+        examples=(Example(call="LEN('hello')", gives="5"),),
+    ),
+    ScalarFunction(
+        name="TRIM",
+        doc="The text without blanks and control characters at both ends.",
+        forms=(
+            ScalarForm(
+                parameters=(STRING,),
+                returns=STRING,
+                spark=lambda a: trimmed(a.texts[0], Dialect.SPARK),
+                duckdb=lambda a: trimmed(a.texts[0], Dialect.DUCKDB),
+            ),
+        ),
+        examples=(Example(call="TRIM('  a b ')", gives="'a b'"),),
+    ),
+    ScalarFunction(
+        name="SUBSTRING",
+        doc="The part of a text or of bytes that begins at a position, to the end or of a length. Positions count "
+        "from 1; negative ones from the end.",
+        forms=(
+            ScalarForm(parameters=(STRING, INTEGER), returns=STRING, spark=_SPARK_TAIL, duckdb=_DUCK_TAIL),
+            ScalarForm(parameters=(STRING, INTEGER, INTEGER), returns=STRING, spark=_SPARK_PART, duckdb=_DUCK_PART),
+            ScalarForm(parameters=(BYTES, INTEGER), returns=BYTES, spark=_SPARK_TAIL, duckdb=_DUCK_BYTES_TAIL),
+            ScalarForm(
+                parameters=(BYTES, INTEGER, INTEGER), returns=BYTES, spark=_SPARK_PART, duckdb=_DUCK_BYTES_PART
+            ),
+        ),
+        examples=(
+            Example(call="SUBSTRING('stream', 2, 3)", gives="'tre'"),
+            Example(call="SUBSTRING('stream', -3)", gives="'eam'"),
+        ),
+    ),
+    ScalarFunction(
+        name="CONCAT",
+        doc="The texts or bytes one after another; NULLs are left out.",
+        forms=(
+            ScalarForm(
+                parameters=(STRING, STRING),
+                returns=STRING,
+                variadic=True,
+                spark="concat_ws('', {all})",
+                duckdb="concat({all})",
+            ),
+            ScalarForm(
+                parameters=(BYTES, BYTES),
+                returns=BYTES,
+                variadic=True,
+                spark=lambda a: f"concat({', '.join(f'COALESCE({t}, X{chr(39) * 2})' for t in a.texts)})",
+                duckdb=lambda a: "(" + " || ".join(f"COALESCE({t}, ''::BLOB)" for t in a.texts) + ")",
+            ),
+        ),
+        examples=(Example(call="CONCAT('a', NULL, 'b')", gives="'ab'"),),
+    ),
+    ScalarFunction(
+        name="REPLACE",
+        doc="The text with every occurrence of the second argument replaced by the third.",
+        forms=(
+            ScalarForm(
+                parameters=(STRING, STRING, STRING), returns=STRING, spark="replace({all})", duckdb="replace({all})"
+            ),
+        ),
+        examples=(Example(call="REPLACE('banana', 'an', 'o')", gives="'booa'"),),
+    ),
+    ScalarFunction(
+        name="INSTR",
+        doc="Where the second text occurs in the first, 0 when it does not; from a position on (a negative one "
+        "counts from the end and looks backward), and which occurrence.",
+        forms=(
+            ScalarForm(
+                parameters=(STRING, STRING),
+                returns=INTEGER,
+                spark="COALESCE(instr({0}, {1}), 0)",
+                duckdb="CAST(COALESCE(instr({0}, {1}), 0) AS INTEGER)",
+            ),
+            ScalarForm(
+                parameters=(STRING, STRING, INTEGER), returns=INTEGER, spark=_spark_nth("1"), duckdb=_duck_nth("1")
+            ),
+            ScalarForm(
+                parameters=(STRING, STRING, INTEGER, INTEGER),
+                returns=INTEGER,
+                spark=_spark_nth("{3}"),
+                duckdb=_duck_nth("{3}"),
+            ),
+        ),
+        examples=(
+            Example(call="INSTR('corporate floor', 'or')", gives="2"),
+            Example(call="INSTR('corporate floor', 'or', -4)", gives="5"),
+        ),
+    ),
+)

@@ -1,0 +1,95 @@
+"""The commands of a plan that change the catalog."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, NewType
+
+from holdfast.names import ObjectName, TopicName
+from holdfast.runtime.plan.formats import Formats, TimestampColumn
+from holdfast.runtime.plan.presence import ABSENT, Maybe
+from holdfast.runtime.plan.steps import SchemaText
+from holdfast.runtime.plan.windows import WindowInfo
+
+TypeText = NewType("TypeText", str)
+"""One SQL type as text: ``STRUCT<`CITY` STRING>``."""
+
+
+class SourceType(StrEnum):
+    """What ALTER is told to alter."""
+
+    STREAM = "STREAM"
+    TABLE = "TABLE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateStream:
+    """Add a stream to the catalog. `key_field` is ksqlDB 5.5's name of a value column that repeats the key."""
+
+    TAG: ClassVar[str] = "createStreamV1"
+    source_name: ObjectName
+    schema: SchemaText
+    key_field: Maybe[str] = ABSENT
+    timestamp_column: Maybe[TimestampColumn] = ABSENT
+    topic_name: TopicName
+    formats: Formats
+    window_info: Maybe[WindowInfo] = ABSENT
+    or_replace: Maybe[bool] = ABSENT
+    is_source: Maybe[bool] = ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTable:
+    """Add a table to the catalog. `key_field` is ksqlDB 5.5's name of a value column that repeats the key."""
+
+    TAG: ClassVar[str] = "createTableV1"
+    source_name: ObjectName
+    schema: SchemaText
+    key_field: Maybe[str] = ABSENT
+    timestamp_column: Maybe[TimestampColumn] = ABSENT
+    topic_name: TopicName
+    formats: Formats
+    window_info: Maybe[WindowInfo] = ABSENT
+    or_replace: Maybe[bool] = ABSENT
+    is_source: Maybe[bool] = ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegisterType:
+    """Give a type a name."""
+
+    TAG: ClassVar[str] = "registerTypeV1"
+    type: TypeText
+    type_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropSource:
+    """Take a stream or table out of the catalog."""
+
+    TAG: ClassVar[str] = "dropSourceV1"
+    source_name: ObjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropType:
+    """Forget the name of a type."""
+
+    TAG: ClassVar[str] = "dropTypeV1"
+    type_name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterSource:
+    """Add columns to a stream or table; each of `new_columns` is one column's text."""
+
+    TAG: ClassVar[str] = "alterSourceV1"
+    source_name: ObjectName
+    ksql_type: SourceType
+    new_columns: tuple[SchemaText, ...]
+
+
+DdlCommand = CreateStream | CreateTable | RegisterType | DropSource | DropType | AlterSource
+
+DDL_TYPES: Mapping[str, type[DdlCommand]] = {command.TAG: command for command in DdlCommand.__args__}
+"""Every wire tag and its class."""

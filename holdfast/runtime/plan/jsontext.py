@@ -1,0 +1,99 @@
+"""JSON text that loses nothing: numbers keep their scale, and what JSON leaves open is refused."""
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from typing import TypeAlias
+
+from holdfast.errors import PlanError
+
+JsonValue: TypeAlias = "str | int | Decimal | bool | list[JsonValue] | dict[str, JsonValue] | None"
+
+
+def read(document: bytes) -> JsonValue:
+    """The value of a JSON document in UTF-8. Numbers with a point or exponent become `Decimal`.
+
+    Refuses what other readers take in different ways: repeated names, NaN and infinity, lone surrogates.
+    """
+    try:
+        text = document.decode()
+        value: JsonValue = json.loads(
+            text, parse_float=Decimal, parse_constant=_refuse_constant, object_pairs_hook=_object
+        )
+        if "\\u" in text:
+            write(value)
+    except UnicodeDecodeError as error:
+        raise PlanError("plan is not valid UTF-8", detail=f"The byte at offset {error.start} is wrong.") from None
+    except UnicodeEncodeError:
+        raise PlanError("plan is not valid Unicode", detail="It has one half of a surrogate pair.") from None
+    except json.JSONDecodeError as error:
+        where = f"{error.msg}, at line {error.lineno}, column {error.colno}."
+        raise PlanError("plan is not valid JSON", detail=where) from None
+    except (ValueError, InvalidOperation):
+        # Python limits the digits of an integer, and decimal the size of an exponent.
+        raise PlanError("plan is not valid JSON", detail="It has a number that is out of range.") from None
+    return value
+
+
+def write(value: JsonValue) -> bytes:
+    """The JSON document of a value, without spaces; the inverse of `read`."""
+    return "".join(_parts(value)).encode()
+
+
+def describe(value: JsonValue) -> str:
+    """The kind of a value, for an error message."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+        case _:
+            return "a number"
+
+
+def _object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise PlanError("plan is not valid JSON", detail=f'An object has the property "{repeated}" twice.')
+    return found
+
+
+def _refuse_constant(name: str) -> JsonValue:
+    raise PlanError("plan is not valid JSON", detail=f"{name} is not a number of JSON.")
+
+
+def _parts(value: JsonValue) -> Iterator[str]:
+    match value:
+        case dict():
+            separator = "{"
+            for name, member in value.items():
+                yield f"{separator}{json.dumps(name, ensure_ascii=False)}:"
+                yield from _parts(member)
+                separator = ","
+            yield "}" if value else "{}"
+        case list():
+            separator = "["
+            for element in value:
+                yield separator
+                yield from _parts(element)
+                separator = ","
+            yield "]" if value else "[]"
+        case Decimal():
+            yield _number(value)
+        case _:
+            yield json.dumps(value, ensure_ascii=False)
+
+
+def _number(value: Decimal) -> str:
+    # str() turns 0.000000000 into 0E-9: the same number and scale, but not for people. Beyond a few digits it is
+    # the safe form, since 1E-999999999 written out is a gigabyte.
+    exponent = value.as_tuple().exponent
+    return format(value, "f") if isinstance(exponent, int) and -20 < exponent <= 0 else str(value)

@@ -1,0 +1,370 @@
+"""The steps of a query: what is stored, and what the engine builds.
+
+One class per wire tag. The newest class of a step has no suffix; a superseded one carries its version and is kept
+for ever. A new step is a class here, its place in `Step`, and its row in `shapes`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, NewType
+
+from holdfast.names import TopicName
+from holdfast.runtime.plan.formats import Formats, TimestampColumn
+from holdfast.runtime.plan.presence import ABSENT, Maybe, given
+from holdfast.runtime.plan.sources import SchemaText as SchemaText
+from holdfast.runtime.plan.sources import SourceStep as SourceStep
+from holdfast.runtime.plan.sources import StepProperties as StepProperties
+from holdfast.runtime.plan.sources import StreamSource as StreamSource
+from holdfast.runtime.plan.sources import TableSource as TableSource
+from holdfast.runtime.plan.sources import TableSourceV1 as TableSourceV1
+from holdfast.runtime.plan.sources import WindowedStreamSource as WindowedStreamSource
+from holdfast.runtime.plan.sources import WindowedTableSource as WindowedTableSource
+from holdfast.runtime.plan.windows import Duration, OutputRefinement, WindowExpression, WindowText
+
+ExpressionText = NewType("ExpressionText", str)
+"""An expression, `expression AS name`, or function call as SQL text; `holdfast.runtime.expressions` reads it."""
+
+
+class JoinType(StrEnum):
+    """Which side of a join may be missing."""
+
+    INNER = "INNER"
+    LEFT = "LEFT"
+    RIGHT = "RIGHT"
+    OUTER = "OUTER"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefinementInfo:
+    """When a suppressed table lets its rows go."""
+
+    output_refinement: OutputRefinement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamFilter:
+    """Keep the rows for which `filter_expression` is true; drop false and null. Holds no state."""
+
+    TAG: ClassVar[str] = "streamFilterV1"
+    properties: StepProperties
+    source: "Step"
+    filter_expression: ExpressionText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFilter:
+    """Keep the rows for which `filter_expression` is true; a row that stops being true is deleted."""
+
+    TAG: ClassVar[str] = "tableFilterV1"
+    properties: StepProperties
+    source: "Step"
+    filter_expression: ExpressionText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSelect:
+    """Compute the value columns; rename the key columns. `selected_keys` are the keys kept of a longer key."""
+
+    TAG: ClassVar[str] = "streamSelectV1"
+    properties: StepProperties
+    source: "Step"
+    key_column_names: Maybe[tuple[str, ...]] = ABSENT
+    selected_keys: Maybe[tuple[str, ...]] = ABSENT
+    select_expressions: tuple[ExpressionText, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSelect:
+    """Compute the value columns; rename the key columns. With `internal_formats`, the result can be stored."""
+
+    TAG: ClassVar[str] = "tableSelectV1"
+    properties: StepProperties
+    source: "Step"
+    key_column_names: Maybe[tuple[str, ...]] = ABSENT
+    select_expressions: tuple[ExpressionText, ...]
+    internal_formats: Maybe[Formats] = ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSelectKey:
+    """Give a stream the key of PARTITION BY. ksqlDB wrote one expression bare before it wrote lists."""
+
+    TAG: ClassVar[str] = "streamSelectKeyV2"
+    properties: StepProperties
+    source: "Step"
+    key_expression: ExpressionText | tuple[ExpressionText, ...]
+
+    @property
+    def key_expressions(self) -> tuple[ExpressionText, ...]:
+        """The expressions of the new key, however they were written."""
+        return self.key_expression if isinstance(self.key_expression, tuple) else (self.key_expression,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSelectKeyV1:
+    """Give a stream a key of one column; the old key is dropped."""
+
+    TAG: ClassVar[str] = "streamSelectKeyV1"
+    properties: StepProperties
+    source: "Step"
+    key_expression: ExpressionText
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSelectKey:
+    """Give a table the key of PARTITION BY, through an internal topic."""
+
+    TAG: ClassVar[str] = "tableSelectKeyV1"
+    properties: StepProperties
+    source: "Step"
+    internal_formats: Formats
+    key_expression: ExpressionText | tuple[ExpressionText, ...]
+
+    @property
+    def key_expressions(self) -> tuple[ExpressionText, ...]:
+        """The expressions of the new key, however they were written."""
+        return self.key_expression if isinstance(self.key_expression, tuple) else (self.key_expression,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamFlatMap:
+    """Turn each row into the rows that the table functions (`EXPLODE(…)`) give, side by side."""
+
+    TAG: ClassVar[str] = "streamFlatMapV1"
+    properties: StepProperties
+    source: "Step"
+    table_functions: tuple[ExpressionText, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamGroupByKey:
+    """Group a stream by the key it has; nothing moves."""
+
+    TAG: ClassVar[str] = "streamGroupByKeyV1"
+    properties: StepProperties
+    source: "Step"
+    internal_formats: Formats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamGroupBy:
+    """Group a stream by expressions; the key has one column for each."""
+
+    TAG: ClassVar[str] = "streamGroupByV2"
+    properties: StepProperties
+    source: "Step"
+    internal_formats: Formats
+    group_by_expressions: tuple[ExpressionText, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamGroupByV1:
+    """Group a stream by expressions; the key is one STRING, joined with `|+|` when there are several."""
+
+    TAG: ClassVar[str] = "streamGroupByV1"
+    properties: StepProperties
+    source: "Step"
+    internal_formats: Formats
+    group_by_expressions: tuple[ExpressionText, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableGroupBy:
+    """Group a table by expressions; the key has one column for each."""
+
+    TAG: ClassVar[str] = "tableGroupByV2"
+    properties: StepProperties
+    source: "Step"
+    internal_formats: Formats
+    group_by_expressions: tuple[ExpressionText, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableGroupByV1:
+    """Group a table by expressions; the key is one STRING, joined with `|+|` when there are several."""
+
+    TAG: ClassVar[str] = "tableGroupByV1"
+    properties: StepProperties
+    source: "Step"
+    internal_formats: Formats
+    group_by_expressions: tuple[ExpressionText, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamAggregate:
+    """Aggregate a grouped stream into a table; the results are columns `KSQL_AGG_VARIABLE_n`."""
+
+    TAG: ClassVar[str] = "streamAggregateV1"
+    properties: StepProperties
+    source: "Step"
+    internal_formats: Formats
+    non_aggregate_columns: tuple[str, ...]
+    aggregation_functions: tuple[ExpressionText, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamWindowedAggregate:
+    """Aggregate a grouped stream into a table of windows. ksqlDB writes the window as an object since 7.3."""
+
+    TAG: ClassVar[str] = "streamWindowedAggregateV1"
+    properties: StepProperties
+    source: "Step"
+    internal_formats: Formats
+    non_aggregate_columns: tuple[str, ...]
+    aggregation_functions: tuple[ExpressionText, ...]
+    window_expression: WindowText | WindowExpression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableAggregate:
+    """Aggregate a grouped table into a table, undoing each row's old contribution."""
+
+    TAG: ClassVar[str] = "tableAggregateV1"
+    properties: StepProperties
+    source: "Step"
+    internal_formats: Formats
+    non_aggregate_columns: tuple[str, ...]
+    aggregation_functions: tuple[ExpressionText, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSuppress:
+    """Hold back a windowed table's rows until their window closes."""
+
+    TAG: ClassVar[str] = "tableSuppressV1"
+    properties: StepProperties
+    source: "Step"
+    refinement_info: RefinementInfo
+    internal_formats: Formats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStreamJoin:
+    """Join two streams by key within a span of time. Without `grace`, late rows follow the older rules."""
+
+    TAG: ClassVar[str] = "streamStreamJoinV1"
+    properties: StepProperties
+    join_type: JoinType
+    left_internal_formats: Formats
+    right_internal_formats: Formats
+    left_source: "Step"
+    right_source: "Step"
+    before: Duration
+    after: Duration
+    grace: Maybe[Duration] = ABSENT
+    key_column_name: Maybe[str] = ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamTableJoin:
+    """Join each row of a stream with the table's row of that key at that moment."""
+
+    TAG: ClassVar[str] = "streamTableJoinV1"
+    properties: StepProperties
+    join_type: JoinType
+    internal_formats: Formats
+    left_source: "Step"
+    right_source: "Step"
+    key_column_name: Maybe[str] = ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableTableJoin:
+    """Join two tables by their key."""
+
+    TAG: ClassVar[str] = "tableTableJoinV1"
+    properties: StepProperties
+    join_type: JoinType
+    left_source: "Step"
+    right_source: "Step"
+    key_column_name: Maybe[str] = ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FkTableTableJoin:
+    """Join a table with another by a foreign key: a column of the left one, or an expression over it, never both."""
+
+    TAG: ClassVar[str] = "fkTableTableJoinV1"
+    properties: StepProperties
+    join_type: JoinType
+    left_join_column_name: Maybe[str] = ABSENT
+    formats: Formats
+    left_source: "Step"
+    right_source: "Step"
+    left_join_expression: Maybe[ExpressionText] = ABSENT
+
+    def __post_init__(self) -> None:
+        if (given(self.left_join_column_name) is None) == (given(self.left_join_expression) is None):
+            raise ValueError("needs exactly one of leftJoinColumnName and leftJoinExpression")
+        if self.join_type is JoinType.OUTER:
+            raise ValueError("cannot have joinType OUTER")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSink:
+    """Write a stream to its topic."""
+
+    TAG: ClassVar[str] = "streamSinkV1"
+    properties: StepProperties
+    source: "Step"
+    formats: Formats
+    topic_name: TopicName
+    timestamp_column: Maybe[TimestampColumn] = ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSink:
+    """Write a table's changes to its topic."""
+
+    TAG: ClassVar[str] = "tableSinkV1"
+    properties: StepProperties
+    source: "Step"
+    formats: Formats
+    topic_name: TopicName
+    timestamp_column: Maybe[TimestampColumn] = ABSENT
+
+
+JoinStep = StreamStreamJoin | StreamTableJoin | TableTableJoin | FkTableTableJoin
+SinkStep = StreamSink | TableSink
+Step = (
+    SourceStep
+    | StreamFilter
+    | TableFilter
+    | StreamSelect
+    | TableSelect
+    | StreamSelectKey
+    | StreamSelectKeyV1
+    | TableSelectKey
+    | StreamFlatMap
+    | StreamGroupByKey
+    | StreamGroupBy
+    | StreamGroupByV1
+    | TableGroupBy
+    | TableGroupByV1
+    | StreamAggregate
+    | StreamWindowedAggregate
+    | TableAggregate
+    | TableSuppress
+    | JoinStep
+    | SinkStep
+)
+
+STEP_TYPES: Mapping[str, type[Step]] = {step.TAG: step for step in Step.__args__}
+"""Every wire tag and its class."""
+
+
+def sources_of(step: Step) -> tuple[Step, ...]:
+    """The steps that feed this one, left before right."""
+    if isinstance(step, SourceStep):
+        return ()
+    if isinstance(step, JoinStep):
+        return (step.left_source, step.right_source)
+    return (step.source,)
+
+
+def walk(step: Step) -> Iterator[Step]:
+    """This step and every step below it, each before its sources, left before right."""
+    yield step
+    for source in sources_of(step):
+        yield from walk(source)

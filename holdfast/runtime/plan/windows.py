@@ -1,0 +1,145 @@
+"""Durations and windows as plans write them."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from enum import StrEnum
+from typing import ClassVar, NewType, Self
+
+from holdfast.runtime.plan.presence import ABSENT, Maybe
+
+WindowText = NewType("WindowText", str)
+"""A window as ksqlDB wrote it up to 7.2: `` TUMBLING ( SIZE 30 SECONDS ) ``."""
+
+LONGEST_SECONDS = 2**63
+FINEST_EXPONENT = -9
+"""Java's limits: seconds in a long, and nanoseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A span of time that keeps the scale it was written with (`10.000000000`)."""
+
+    seconds: Decimal
+
+    def __post_init__(self) -> None:
+        exponent = self.seconds.as_tuple().exponent
+        fits = isinstance(exponent, int) and exponent >= FINEST_EXPONENT and 0 <= self.seconds < LONGEST_SECONDS
+        if not fits:
+            raise ValueError("must be a number of seconds from 0 up, with at most nine decimals")
+
+    @classmethod
+    def of(cls, span: timedelta) -> Self:
+        """A duration in the scale that ksqlDB writes, nine digits after the point."""
+        nanos = span // timedelta(microseconds=1) * 1000
+        return cls(Decimal(nanos).scaleb(FINEST_EXPONENT))
+
+    @property
+    def millis(self) -> int:
+        """Whole milliseconds, what is less than one cut off, as Java's `Duration.toMillis` does."""
+        return int(self.seconds.scaleb(3))
+
+    @property
+    def timedelta(self) -> timedelta:
+        return timedelta(milliseconds=self.millis)
+
+
+class WindowType(StrEnum):
+    """The shape of a windowed key."""
+
+    TUMBLING = "TUMBLING"
+    HOPPING = "HOPPING"
+    SESSION = "SESSION"
+
+
+class OutputRefinement(StrEnum):
+    """Whether a windowed result emits each change or only the last one, when its window closes."""
+
+    CHANGES = "CHANGES"
+    FINAL = "FINAL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowInfo:
+    """How the keys of a topic are windowed; session windows have no `size`."""
+
+    type: WindowType
+    size: Maybe[Duration] = ABSENT
+    emit_strategy: Maybe[OutputRefinement] = ABSENT
+
+
+class TimeUnit(StrEnum):
+    """Java's units of time."""
+
+    NANOSECONDS = "NANOSECONDS"
+    MICROSECONDS = "MICROSECONDS"
+    MILLISECONDS = "MILLISECONDS"
+    SECONDS = "SECONDS"
+    MINUTES = "MINUTES"
+    HOURS = "HOURS"
+    DAYS = "DAYS"
+
+
+NANOS_PER_UNIT = {
+    TimeUnit.NANOSECONDS: 1,
+    TimeUnit.MICROSECONDS: 1_000,
+    TimeUnit.MILLISECONDS: 1_000_000,
+    TimeUnit.SECONDS: 1_000_000_000,
+    TimeUnit.MINUTES: 60_000_000_000,
+    TimeUnit.HOURS: 3_600_000_000_000,
+    TimeUnit.DAYS: 86_400_000_000_000,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowTime:
+    """A span of time in the unit that the statement used."""
+
+    value: int
+    time_unit: TimeUnit
+
+    @property
+    def millis(self) -> int:
+        """Whole milliseconds, what is less than one cut off."""
+        return self.value * NANOS_PER_UNIT[self.time_unit] // 1_000_000
+
+    @property
+    def timedelta(self) -> timedelta:
+        return timedelta(milliseconds=self.millis)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TumblingWindow:
+    """Windows of one `size`, side by side."""
+
+    TAG: ClassVar[str] = "TUMBLING"
+    size: WindowTime
+    retention: Maybe[WindowTime] = ABSENT
+    grace_period: Maybe[WindowTime] = ABSENT
+    emit_strategy: Maybe[OutputRefinement] = ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoppingWindow:
+    """Windows of one `size` that start every `advance_by`."""
+
+    TAG: ClassVar[str] = "HOPPING"
+    size: WindowTime
+    advance_by: WindowTime
+    retention: Maybe[WindowTime] = ABSENT
+    grace_period: Maybe[WindowTime] = ABSENT
+    emit_strategy: Maybe[OutputRefinement] = ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionWindow:
+    """Windows that grow while records follow each other within `gap`."""
+
+    TAG: ClassVar[str] = "SESSION"
+    gap: WindowTime
+    retention: Maybe[WindowTime] = ABSENT
+    grace_period: Maybe[WindowTime] = ABSENT
+    emit_strategy: Maybe[OutputRefinement] = ABSENT
+
+
+WindowExpression = TumblingWindow | HoppingWindow | SessionWindow

@@ -1,0 +1,147 @@
+"""JSON, column by column.
+
+| type      | read from                                        | written as                       |
+|-----------|--------------------------------------------------|----------------------------------|
+| BOOLEAN   | true, false (also as text)                       | true, false                      |
+| INTEGER   | number (fraction cut off), text of one; in range | number                           |
+| BIGINT    | the same                                         | number                           |
+| DOUBLE    | number, text of one                              | number; NaN, ±Infinity as text   |
+| DECIMAL   | number, text of one; rounded to the scale        | number with all its digits       |
+| STRING    | text; anything else as its JSON text             | text                             |
+| BYTES     | base64 text                                      | base64 text                      |
+| DATE      | days since the epoch                             | the same                         |
+| TIME      | milliseconds of the day                          | the same                         |
+| TIMESTAMP | milliseconds since the epoch                     | the same                         |
+
+null and a missing name read as NULL. Names are matched without regard to case: every spelling of a name that a
+topic uses is a field of the parsed struct, because Spark matches exactly.
+"""
+
+from collections.abc import Sequence
+
+from holdfast.errors import NotSupported
+from holdfast.runtime.expressions.physical import Dialect, string_literal
+from holdfast.types import Column, Decimal, Scalar, SqlType
+
+CORRUPT = "_corrupt"
+UNWRAPPED = "v"
+OPTIONS = f"map('columnNameOfCorruptRecord', '{CORRUPT}', 'allowSingleQuotes', 'false')"
+
+
+def spellings(columns: Sequence[str], seen: frozenset[str]) -> list[list[str]]:
+    """For each column the names that mean it: its own first, then the other spellings seen and lower case."""
+    own = set(columns)
+    found = []
+    taken: set[str] = set()
+    for column in columns:
+        others = sorted({s for s in (*seen, column.lower()) if s.upper() == column.upper()} - own - taken)
+        taken.update(others)
+        found.append([column, *others])
+    return found
+
+
+def parse_sql(raw: str, spelled: Sequence[Sequence[str]], *, unwrapped: bool) -> str:
+    """The struct of texts of a record; every leaf is read as text and typed later."""
+    text = f"CAST({raw} AS STRING)"
+    if unwrapped:
+        text, fields = f"concat('{{\"{UNWRAPPED}\":', {text}, '}}')", [UNWRAPPED]
+    else:
+        fields = [name for names in spelled for name in names]
+    schema = ", ".join(f"{_quoted(name)} STRING" for name in (*fields, CORRUPT))
+    return f"from_json({text}, {string_literal(schema, Dialect.SPARK)}, {OPTIONS})"
+
+
+def text_sql(parsed: str, names: Sequence[str]) -> str:
+    fields = [f"{parsed}.{_quoted(name)}" for name in names]
+    return fields[0] if len(fields) == 1 else f"coalesce({', '.join(fields)})"
+
+
+def decode_sql(text: str, type_: SqlType) -> str:
+    """The typed value of a JSON text, NULL when it is not one."""
+    match type_:
+        case Scalar.BOOLEAN:
+            return f"CASE {text} WHEN 'true' THEN true WHEN 'false' THEN false END"
+        case Scalar.INTEGER | Scalar.TIME:
+            return f"CAST({text} AS INT)"
+        case Scalar.BIGINT:
+            return f"CAST({text} AS BIGINT)"
+        case Scalar.DOUBLE:
+            return f"CAST({text} AS DOUBLE)"
+        case Scalar.STRING:
+            return text
+        case Scalar.BYTES:
+            return f"try_to_binary({text}, 'base64')"
+        case Scalar.DATE:
+            return f"date_add(DATE'1970-01-01', CAST({text} AS INT))"
+        case Scalar.TIMESTAMP:
+            return f"CAST(timestamp_millis(CAST({text} AS BIGINT)) AS TIMESTAMP_NTZ)"
+        case Decimal(precision, scale):
+            return f"CAST({text} AS DECIMAL({precision},{scale}))"
+        case _:
+            raise unsupported(type_)
+
+
+def corrupt_sql(raw: str, parsed: str) -> str:
+    return f"{parsed} IS NULL OR {parsed}.{CORRUPT} IS NOT NULL OR octet_length({raw}) = 0"
+
+
+def misspelled_sql(
+    raw: str, texts: Sequence[str], columns: Sequence[Column], spelled: Sequence[Sequence[str]]
+) -> str:
+    """True when a record lacks a column but has its name in a spelling that was not looked for."""
+    lacking = " OR ".join(f"{text} IS NULL" for text in texts)
+    known = ", ".join(string_literal(name, Dialect.SPARK) for names in spelled for name in names)
+    wanted = ", ".join(string_literal(column.name.lower(), Dialect.SPARK) for column in columns)
+    other = f"exists(json_object_keys(CAST({raw} AS STRING)), n -> lower(n) IN ({wanted}) AND n NOT IN ({known}))"
+    return f"(({lacking}) AND coalesce({other}, false))"
+
+
+def names_sql(raw: str, view: str) -> str:
+    return f"SELECT explode(json_object_keys(CAST({raw} AS STRING))) AS name FROM {view}"
+
+
+def encode_sql(columns: Sequence[Column], physical: Sequence[str], *, unwrapped: bool) -> str:
+    """The JSON text of a row, as the reading dialect's SQL."""
+    values = [f"coalesce({_value_sql(name, c.type)}, 'null')" for c, name in zip(columns, physical, strict=True)]
+    if unwrapped:
+        return values[0]
+    parts = []
+    for position, (column, value) in enumerate(zip(columns, values, strict=True)):
+        comma = "," if position else ""
+        name = string_literal(f"{comma}{_json_text(column.name)}:", Dialect.DUCKDB)
+        parts.append(f"{name} || {value}")
+    return "'{' || " + " || ".join([*parts, "'}'"])
+
+
+def _value_sql(name: str, type_: SqlType) -> str:
+    match type_:
+        case Scalar.BOOLEAN | Scalar.INTEGER | Scalar.BIGINT | Scalar.TIME | Decimal():
+            return f"CAST({name} AS VARCHAR)"
+        case Scalar.DOUBLE:
+            other = f"CASE WHEN isnan({name}) THEN '\"NaN\"' WHEN {name} > 0 THEN '\"Infinity\"' ELSE '\"-Infinity\"' END"
+            return f"CASE WHEN isfinite({name}) THEN CAST({name} AS VARCHAR) WHEN {name} IS NOT NULL THEN {other} END"
+        case Scalar.STRING:
+            return f"CAST(to_json({name}) AS VARCHAR)"
+        case Scalar.BYTES:
+            return f"'\"' || to_base64({name}) || '\"'"
+        case Scalar.DATE:
+            return f"CAST({name} - DATE '1970-01-01' AS VARCHAR)"
+        case Scalar.TIMESTAMP:
+            return f"CAST(epoch_ms({name}) AS VARCHAR)"
+        case _:
+            raise unsupported(type_)
+
+
+def unsupported(type_: SqlType) -> NotSupported:
+    return NotSupported(
+        f"JSON columns of type {type_} are not supported", hint="Declare the column as STRING to get its JSON text."
+    )
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _json_text(name: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

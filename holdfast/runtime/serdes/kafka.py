@@ -1,0 +1,84 @@
+"""Kafka's own serializers: one column, big-endian.
+
+| type    | bytes                                    |
+|---------|------------------------------------------|
+| INTEGER | 4                                        |
+| BIGINT  | 8                                        |
+| DOUBLE  | 8, IEEE 754                              |
+| STRING  | UTF-8                                    |
+| BYTES   | as they are                              |
+
+Any other length for a number cannot be decoded.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from holdfast.errors import NotSupported
+from holdfast.types import Column, Scalar, SqlType
+
+WIDTHS = {Scalar.INTEGER: 4, Scalar.BIGINT: 8, Scalar.DOUBLE: 8}
+NUMPY = {Scalar.INTEGER: ">i4", Scalar.BIGINT: ">i8", Scalar.DOUBLE: ">f8"}
+
+
+def check(columns: Sequence[Column]) -> None:
+    """Refuse what the KAFKA format cannot hold."""
+    if len(columns) > 1:
+        raise NotSupported(
+            "the KAFKA format holds a single column",
+            detail=f"The columns are: {', '.join(c.name for c in columns)}.",
+            hint="Use another format, such as JSON.",
+        )
+    for column in columns:
+        if column.type not in (*WIDTHS, Scalar.STRING, Scalar.BYTES):
+            raise NotSupported(
+                f'the KAFKA format cannot hold column "{column.name}" of type {column.type}',
+                hint="It holds INTEGER, BIGINT, DOUBLE, STRING and BYTES. Use another format, such as JSON.",
+            )
+
+
+def decode_sql(raw: str, type_: SqlType) -> str:
+    """The Spark SQL of a value; undefined where `corrupt_sql` is true."""
+    unsigned = f"CAST(conv(hex({raw}), 16, -10) AS BIGINT)"
+    match type_:
+        case Scalar.INTEGER:
+            return f"CAST(shiftright(shiftleft({unsigned}, 32), 32) AS INT)"
+        case Scalar.BIGINT:
+            return unsigned
+        case Scalar.DOUBLE:
+            return _double_sql(unsigned)
+        case Scalar.STRING:
+            return f"CAST({raw} AS STRING)"
+        case _:
+            return raw
+
+
+def corrupt_sql(raw: str, type_: SqlType) -> str:
+    width = WIDTHS.get(type_) if isinstance(type_, Scalar) else None
+    return "false" if width is None else f"octet_length({raw}) <> {width}"
+
+
+def encode(values: pa.ChunkedArray, type_: SqlType) -> pa.Array:
+    """The bytes of a column; null stays null."""
+    flat = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+    if type_ not in WIDTHS:
+        return flat.cast(pa.binary())
+    assert isinstance(type_, Scalar)
+    numbers = flat.fill_null(0).to_numpy(zero_copy_only=False).astype(NUMPY[type_])
+    fixed = pa.Array.from_buffers(
+        pa.binary(WIDTHS[type_]), len(flat), [None, pa.py_buffer(np.ascontiguousarray(numbers).tobytes())]
+    ).cast(pa.binary())
+    return pa.compute.if_else(flat.is_valid(), fixed, pa.scalar(None, pa.binary()))
+
+
+def _double_sql(bits: str) -> str:
+    """IEEE 754 by arithmetic: Spark has no function that reads the bits of a double. Exact, subnormals included."""
+    sign = f"IF({bits} < 0, -1D, 1D)"
+    exponent = f"CAST(shiftrightunsigned({bits}, 52) & 2047 AS INT)"
+    fraction = f"CAST({bits} & 4503599627370495 AS DOUBLE)"
+    normal = f"{sign} * (1D + {fraction} / 4503599627370496D) * power(2D, {exponent} - 1023)"
+    subnormal = f"{sign} * {fraction} * power(2D, -1074)"
+    special = f"IF({fraction} = 0D, {sign} * CAST('Infinity' AS DOUBLE), CAST('NaN' AS DOUBLE))"
+    return f"CASE {exponent} WHEN 2047 THEN {special} WHEN 0 THEN {subnormal} ELSE {normal} END"

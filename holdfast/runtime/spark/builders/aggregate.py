@@ -1,0 +1,163 @@
+"""Aggregations: Spark computes one partial row per group, the store merges it into the group's state.
+
+The columns of the state are those of each aggregate function in order, then one for each carried column that a
+later step still reads: its value in the group's latest record.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from holdfast.errors import PlanError
+from holdfast.runtime.expressions.parse import parse_expression
+from holdfast.runtime.expressions.physical import Dialect, duckdb_type, physical_type, spark_type
+from holdfast.runtime.expressions.render import render
+from holdfast.runtime.expressions.scope import Scope, ScopeColumn
+from holdfast.runtime.expressions.tree import Call, Cast
+from holdfast.runtime.expressions.typing import infer
+from holdfast.runtime.functions.declaration import AggregateForm
+from holdfast.runtime.functions.registry import Resolved, resolve
+from holdfast.runtime.plan.steps import StreamAggregate
+from holdfast.runtime.spark.fragment import BAD, TS, Fragment, column
+from holdfast.runtime.spark.relation import Side, StreamRelation, TableRelation, pseudo_columns
+from holdfast.runtime.store.port import Layout, Merge
+from holdfast.types import Column, SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The state columns of one result column of the aggregation."""
+
+    column: Column
+    types: tuple[SqlType, ...]
+    partial: tuple[str, ...]
+    initial: tuple[str, ...]
+    merged: tuple[str, ...]
+    result: dict[Dialect, str]
+    first: int
+
+    def result_over(self, dialect: Dialect, prefix: str) -> str:
+        """The result's SQL over state columns that are called `prefix0`, `prefix1`, …"""
+        names = {f"s{i}": f"{prefix}{self.first + i}" for i in range(len(self.types))}
+        types = {f"t{i}": physical_type(t, dialect) for i, t in enumerate(self.types)}
+        return self.result[dialect].format(**names, **types, r=physical_type(self.column.type, dialect))
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """A grouped stream on its way into a state."""
+
+    source: StreamRelation
+    parts: tuple[Part, ...]
+
+    @property
+    def layout(self) -> Layout:
+        types = tuple(type_ for part in self.parts for type_ in part.types)
+        return Layout(tuple(c.type for c in self.source.key), types)
+
+    @property
+    def merge(self) -> Merge:
+        return Merge(
+            initial=tuple(sql for part in self.parts for sql in part.initial),
+            merged=tuple(sql for part in self.parts for sql in part.merged),
+        )
+
+    @property
+    def value(self) -> tuple[Column, ...]:
+        return tuple(part.column for part in self.parts)
+
+    def fragment(self) -> Fragment:
+        """The SELECT of the partials: `k0.., p0.., ts, bad`, one row per group."""
+        keys = [f"k{i}" for i in range(len(self.source.key))]
+        partials = [sql for part in self.parts for sql in part.partial]
+        chosen = [*keys, *(f"{sql} AS p{i}" for i, sql in enumerate(partials)), "max(ts) AS ts", "max(bad) AS bad"]
+        sql = f"SELECT {', '.join(chosen)} FROM ({self.source.sql}) GROUP BY {', '.join(keys)}"
+        layout = self.layout
+        columns = [column(f"k{i}", t) for i, t in enumerate(layout.key)]
+        columns += [column(f"p{i}", t) for i, t in enumerate(layout.value)]
+        return Fragment(sql, (*columns, TS, BAD))
+
+    def scope(self, dialect: Dialect, prefix: str, ts: str) -> Scope:
+        """The aggregation's result columns over state columns with a prefix."""
+        return Scope.of(
+            [
+                *(ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(self.source.key)),
+                *(ScopeColumn(p.column.name, p.column.type, p.result_over(dialect, prefix)) for p in self.parts),
+                *(ScopeColumn(c.name, c.type, ts) for c in pseudo_columns(self.source.key + self.value)),
+            ]
+        )
+
+    def relation(self, view: str) -> TableRelation:
+        """The result as a delta, over the state's delta in a view."""
+        projected = [f"k{i}" for i in range(len(self.source.key))]
+        for side in Side:
+            prefix = side.value
+            results = [f"{p.result_over(Dialect.SPARK, prefix)} AS {prefix}r{i}" for i, p in enumerate(self.parts)]
+            projected += [f"{prefix}_present", *results, f"{prefix}_ts"]
+        inner = f"SELECT {', '.join(projected)} FROM {view}"
+        outer = [f"k{i}" for i in range(len(self.source.key))]
+        for side in Side:
+            prefix = side.value
+            outer += [f"{prefix}_present", *(f"{prefix}r{i} AS {prefix}{i}" for i in range(len(self.parts)))]
+            outer += [f"{prefix}_ts"]
+        return TableRelation(f"SELECT {', '.join(outer)} FROM ({inner})", self.source.key, self.value)
+
+
+
+def build_stream_aggregate(step: StreamAggregate, source: StreamRelation, used: Iterable[str]) -> Aggregation:
+    """`used` are the columns that later steps read; carried columns that none reads are not kept."""
+    scope = source.scope()
+    parts: list[Part] = []
+    first = 0
+    for index, text in enumerate(step.aggregation_functions):
+        part = _function(text, f"KSQL_AGG_VARIABLE_{index}", scope, first)
+        parts.append(part)
+        first += len(part.types)
+    wanted = set(used)
+    for name in step.non_aggregate_columns:
+        if name in wanted and name not in {c.name for c in source.key}:
+            parts.append(_carried(name, scope, first))
+            first += 1
+    return Aggregation(source, tuple(parts))
+
+
+def _function(text: str, name: str, scope: Scope, first: int) -> Part:
+    call = parse_expression(text)
+    if not isinstance(call, Call):
+        raise PlanError(f"{text} is not a call of an aggregate function")
+    resolved = resolve(call, [infer(argument, scope) for argument in call.arguments])
+    form = resolved.form
+    if not isinstance(form, AggregateForm):
+        raise PlanError(f"{call.name} is not an aggregate function")
+    types = form.state(resolved.types)
+    arguments = _arguments(call, resolved, scope)
+    spark = {f"t{i}": spark_type(t) for i, t in enumerate(types)}
+    duckdb = {f"t{i}": duckdb_type(t) for i, t in enumerate(types)}
+    columns = {f"{side}{i}": f"{side}{first + i}" for i in range(len(types)) for side in "sp"}
+    return Part(
+        column=Column(name, resolved.returns),
+        types=types,
+        partial=tuple(template.format(*arguments, **spark) for template in form.partial),
+        initial=tuple(template.format(**duckdb) for template in form.initial),
+        merged=tuple(template.format(**columns, **duckdb) for template in form.merge),
+        result=dict(form.result_sql),
+        first=first,
+    )
+
+
+def _arguments(call: Call, resolved: Resolved, scope: Scope) -> Sequence[str]:
+    casts = (Cast(argument, type_) for argument, type_ in zip(call.arguments, resolved.types, strict=True))
+    return [render(cast, scope, Dialect.SPARK) for cast in casts]
+
+
+def _carried(name: str, scope: Scope, first: int) -> Part:
+    """The value of a column in the latest record of the group."""
+    found = next(c for c in scope.columns if c.name == name)
+    return Part(
+        column=Column(name, found.type),
+        types=(found.type,),
+        partial=(f"max_by({found.sql}, struct(part, off))",),
+        initial=(f"CAST(NULL AS {duckdb_type(found.type)})",),
+        merged=(f"p{first}",),
+        result={Dialect.SPARK: "{s0}", Dialect.DUCKDB: "{s0}"},
+        first=first,
+    )

@@ -1,0 +1,38 @@
+"""Sources: where a query's rows come from."""
+
+from holdfast.runtime.spark.fragment import BAD, PRESENT, TS, Fragment, column
+from holdfast.runtime.spark.relation import StreamRelation, TableRelation
+from holdfast.types import Schema
+
+
+def build_stream_source(schema: Schema, view: str) -> StreamRelation:
+    """The records of a topic, decoded; records without a value are no rows."""
+    relation = StreamRelation("", schema.key, schema.value)
+    columns = [*relation.keys, *relation.values, "ts", "part", "off", "bad"]
+    return StreamRelation(f"SELECT {', '.join(columns)} FROM {view} WHERE NOT tombstone", schema.key, schema.value)
+
+
+def build_derived_stream(schema: Schema, view: str) -> StreamRelation:
+    """The rows that another query gave in this tick."""
+    relation = StreamRelation("", schema.key, schema.value)
+    columns = [*relation.keys, *relation.values, "ts", "part", "off", "0 AS bad"]
+    return StreamRelation(f"SELECT {', '.join(columns)} FROM {view}", schema.key, schema.value)
+
+
+def build_table_source(schema: Schema, view: str) -> TableRelation:
+    """The changes that a table had in this tick."""
+    return TableRelation(f"SELECT * FROM {view}", schema.key, schema.value)
+
+
+def build_table_of_topic(schema: Schema, view: str) -> Fragment:
+    """The last record per key: `k0.., c0.., ts, present, bad`. A record without a key is bad."""
+    keys = [f"k{i}" for i in range(len(schema.key))]
+    values = [f"c{i}" for i in range(len(schema.value))]
+    nulls = " OR ".join(f"{key} IS NULL" for key in keys)
+    seen = f"SELECT {', '.join([*keys, *values, 'ts', 'part', 'off', 'tombstone'])}, IF(bad = 0 AND ({nulls}), 1, bad) AS bad FROM {view}"
+    last = [f"max_by({name}, struct(part, off)) AS {name}" for name in [*values, "ts"]]
+    last += ["NOT max_by(tombstone, struct(part, off)) AS present", "max(bad) AS bad"]
+    sql = f"SELECT {', '.join([*keys, *last])} FROM ({seen}) GROUP BY {', '.join(keys)}"
+    columns = [column(f"k{i}", c.type) for i, c in enumerate(schema.key)]
+    columns += [column(f"c{i}", c.type) for i, c in enumerate(schema.value)]
+    return Fragment(sql, (*columns, TS, PRESENT, BAD))

@@ -1,0 +1,156 @@
+"""Runs fragments on Spark: the inputs as views, everything of a round as one job."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from holdfast.names import TopicName
+from holdfast.runtime.spark.fragment import Fragment, union
+from holdfast.runtime.spark.session import Sessions
+
+RECORDS = pa.schema(
+    [
+        ("part", pa.int32()),
+        ("off", pa.int64()),
+        ("ts", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+"""The columns of raw records, whichever way they came in."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Offsets `start` to `end`, the end not included, of one partition."""
+
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRange:
+    """A stretch of a topic that Spark reads itself."""
+
+    topic: TopicName
+    ranges: tuple[OffsetRange, ...]
+
+
+ViewInput = pa.Table | TopicRange
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a fragment gave no rows."""
+
+    reason: str
+
+
+@dataclass
+class Round:
+    """The views that one job can name.
+
+    `derived` are SELECTs over the views by name; with `shared`, those read by several fragments are computed once
+    and kept for the length of the round.
+    """
+
+    inputs: Mapping[str, ViewInput]
+    derived: Mapping[str, str]
+    shared: frozenset[str] = frozenset()
+    _cached: list[DataFrame] = field(default_factory=list)
+
+
+class Engine:
+    """The only way to a Spark job."""
+
+    def __init__(self, sessions: Sessions, kafka_options: Mapping[str, str]) -> None:
+        self._sessions = sessions
+        self._kafka_options = dict(kafka_options)
+
+    def run(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table | Failure]:
+        """The rows of each fragment. When the whole fails, each is tried alone, so that only the culprit is lost."""
+        session = self._session(inputs)
+        try:
+            prefix = self._open(session, inputs)
+            try:
+                return list(self._together(session, prefix, fragments))
+            except (PySparkException, Py4JError):
+                return [self._alone(session, prefix, fragment) for fragment in fragments]
+        finally:
+            self._close(session, inputs)
+
+    def select(self, sql: str, inputs: Round) -> pa.Table:
+        """The rows of one SELECT over the views."""
+        session = self._session(inputs)
+        try:
+            return session.sql(self._open(session, inputs) + sql).toArrow()
+        finally:
+            self._close(session, inputs)
+
+    def _session(self, inputs: Round) -> SparkSession:
+        large = any(isinstance(source, TopicRange) for source in inputs.inputs.values())
+        large = large or sum(t.num_rows for t in inputs.inputs.values() if isinstance(t, pa.Table)) > 50_000
+        return self._sessions.large if large else self._sessions.small
+
+    def _together(self, session: SparkSession, prefix: str, fragments: Sequence[Fragment]) -> list[pa.Table]:
+        whole = union(fragments)
+        return whole.split(session.sql(prefix + whole.sql).toArrow())
+
+    def _alone(self, session: SparkSession, prefix: str, fragment: Fragment) -> pa.Table | Failure:
+        try:
+            return self._together(session, prefix, [fragment])[0]
+        except (PySparkException, Py4JError) as error:
+            return Failure(_first_line(error))
+
+    def _open(self, session: SparkSession, inputs: Round) -> str:
+        """Create the views; gives the WITH clause of those that are inlined."""
+        for view, source in inputs.inputs.items():
+            frame = self._read(source) if isinstance(source, TopicRange) else self._local(session, source)
+            frame.createOrReplaceTempView(view)
+        inlined = []
+        for view, sql in inputs.derived.items():
+            if view in inputs.shared:
+                frame = session.sql(sql).cache()
+                inputs._cached.append(frame)
+                frame.createOrReplaceTempView(view)
+            else:
+                inlined.append(f"{view} AS ({sql})")
+        return f"WITH {', '.join(inlined)} " if inlined else ""
+
+    def _close(self, session: SparkSession, inputs: Round) -> None:
+        for frame in inputs._cached:
+            frame.unpersist()
+        inputs._cached.clear()
+        for view in (*inputs.inputs, *inputs.shared):
+            session.catalog.dropTempView(view)
+
+    def _local(self, session: SparkSession, rows: pa.Table) -> DataFrame:
+        frame = session.createDataFrame(rows)
+        return frame.coalesce(1) if session is self._sessions.small else frame
+
+    def _read(self, source: TopicRange) -> DataFrame:
+        starts = {str(r.partition): r.start for r in source.ranges}
+        ends = {str(r.partition): r.end for r in source.ranges}
+        parts = [r.partition for r in source.ranges]
+        reader = self._sessions.large.read.format("kafka").options(**self._kafka_options)
+        frame = (
+            reader.option("assign", json.dumps({source.topic: parts}))
+            .option("startingOffsets", json.dumps({source.topic: starts}))
+            .option("endingOffsets", json.dumps({source.topic: ends}))
+            .option("kafka.group.id", "holdfast-spark")
+            .option("kafka.isolation.level", "read_committed")
+            .option("kafka.fetch.max.wait.ms", "5")
+            .option("failOnDataLoss", "true")
+            .load()
+        )
+        return frame.selectExpr("partition AS part", "offset AS off", "unix_millis(timestamp) AS ts", "key", "value")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:500]

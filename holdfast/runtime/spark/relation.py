@@ -1,0 +1,80 @@
+"""What a builder hands to the next one: a SELECT with columns by position, and the SQL names they go by.
+
+A stream's SELECT gives `k0..`, `c0..`, `ts`, `part`, `off`, `bad`. A table's gives a delta: `k0..`, then
+`b_present, b0.., b_ts` and `a_present, a0.., a_ts`, the row of a key before and after the tick.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from holdfast.runtime.expressions.scope import Scope, ScopeColumn
+from holdfast.types import Column, Scalar
+
+
+class Side(Enum):
+    """Which row of a delta an expression reads; the value is the prefix of its columns."""
+
+    BEFORE = "b"
+    AFTER = "a"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRelation:
+    """Rows of a stream."""
+
+    sql: str
+    key: tuple[Column, ...]
+    value: tuple[Column, ...]
+
+    def scope(self) -> Scope:
+        return Scope.of(
+            [
+                *(ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(self.key)),
+                *(ScopeColumn(c.name, c.type, f"c{i}") for i, c in enumerate(self.value)),
+                *pseudo_columns(self.key + self.value, stream=True),
+            ]
+        )
+
+    @property
+    def keys(self) -> list[str]:
+        return [f"k{i}" for i in range(len(self.key))]
+
+    @property
+    def values(self) -> list[str]:
+        return [f"c{i}" for i in range(len(self.value))]
+
+
+@dataclass(frozen=True, slots=True)
+class TableRelation:
+    """Changes of a table's keys."""
+
+    sql: str
+    key: tuple[Column, ...]
+    value: tuple[Column, ...]
+
+    def scope(self, side: Side) -> Scope:
+        prefix = side.value
+        return Scope.of(
+            [
+                *(ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(self.key)),
+                *(ScopeColumn(c.name, c.type, f"{prefix}{i}") for i, c in enumerate(self.value)),
+                *pseudo_columns(self.key + self.value, prefix=f"{prefix}_"),
+            ]
+        )
+
+    @property
+    def keys(self) -> list[str]:
+        return [f"k{i}" for i in range(len(self.key))]
+
+
+Relation = StreamRelation | TableRelation
+
+
+def pseudo_columns(own: Iterable[Column], *, stream: bool = False, prefix: str = "") -> list[ScopeColumn]:
+    """ROWTIME and its like, unless a column has the name already: old plans project ROWTIME as a column."""
+    named = [ScopeColumn("ROWTIME", Scalar.BIGINT, f"{prefix}ts")]
+    if stream:
+        named += [ScopeColumn("ROWPARTITION", Scalar.INTEGER, "part"), ScopeColumn("ROWOFFSET", Scalar.BIGINT, "off")]
+    taken = {column.name for column in own}
+    return [column for column in named if column.name not in taken]

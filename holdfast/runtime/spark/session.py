@@ -1,0 +1,105 @@
+"""One Spark context with two sessions: one tuned for ticks of a few records, one for catching up."""
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+COMMON = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+}
+SMALL = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+}
+LARGE = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+}
+CONTEXT = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    "spark.driver.maxResultSize": "0",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.sql.maxMetadataStringLength": "20",
+    "spark.sql.debug.maxToStringFields": "5",
+    "spark.cleaner.periodicGC.interval": "10min",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """The two sessions; they share the context and nothing else."""
+
+    small: SparkSession
+    large: SparkSession
+
+    def stop(self) -> None:
+        self.small.stop()
+
+
+def open_sessions(
+    *,
+    master: str,
+    jars: Sequence[Path],
+    work_dir: Path,
+    properties: Mapping[str, str] | None = None,
+) -> Sessions:
+    """Start Spark. `properties` override the settings of the context, not those that keep results right."""
+    work_dir.mkdir(parents=True, exist_ok=True)
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    log_settings = _quiet_log(work_dir)
+    os.environ["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={log_settings}"
+    builder = SparkSession.builder.master(master).appName("holdfast")
+    settings = {
+        **CONTEXT,
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
+        "spark.local.dir": str(work_dir),
+        "spark.sql.warehouse.dir": str(work_dir / "warehouse"),
+        **(properties or {}),
+        **COMMON,
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    large = builder.getOrCreate()
+    large.sparkContext.setLogLevel("ERROR")
+    small = large.newSession()
+    cores = large.sparkContext.defaultParallelism
+    for session, tuned in ((large, {**LARGE, "spark.sql.shuffle.partitions": str(cores)}), (small, SMALL)):
+        for name, value in {**COMMON, **tuned}.items():
+            session.conf.set(name, value)
+    return Sessions(small=small, large=large)
+
+
+def _quiet_log(work_dir: Path) -> Path:
+    """Spark's own log goes to a file beside its work; a terminal is for people."""
+    path = work_dir / "log4j2.properties"
+    path.write_text(
+        "rootLogger.level = warn\n"
+        "rootLogger.appenderRef.file.ref = file\n"
+        "appender.file.type = RollingFile\n"
+        "appender.file.name = file\n"
+        f"appender.file.fileName = {work_dir}/spark.log\n"
+        f"appender.file.filePattern = {work_dir}/spark.log.%i\n"
+        "appender.file.layout.type = PatternLayout\n"
+        "appender.file.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n%ex\n"
+        "appender.file.policies.type = Policies\n"
+        "appender.file.policies.size.type = SizeBasedTriggeringPolicy\n"
+        "appender.file.policies.size.size = 10MB\n"
+        "appender.file.strategy.type = DefaultRolloverStrategy\n"
+        "appender.file.strategy.max = 2\n"
+    )
+    return path

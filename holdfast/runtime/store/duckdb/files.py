@@ -1,0 +1,133 @@
+"""Opening the one DuckDB file of a data folder: its settings, its schema version, its id.
+
+An older version is migrated in one transaction after the file was copied; a newer one is refused.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import duckdb
+
+from holdfast.errors import StoreError
+from holdfast.names import StoreId
+from holdfast.runtime.store.duckdb.problems import cannot_open
+
+FILE = "store.duckdb"
+VERSION = 1
+
+MIGRATIONS: Mapping[int, Sequence[str]] = {}
+"""By the version they start from, the statements that lead to the next one."""
+
+_SCHEMA = (
+    "CREATE TABLE meta (version INTEGER, id VARCHAR)",
+    "CREATE TABLE objects (kind VARCHAR, name VARCHAR, number INTEGER, key VARCHAR[], value VARCHAR[], window_ms BIGINT)",
+    "CREATE TABLE ledger (n UBIGINT, kind VARCHAR, name VARCHAR, topic VARCHAR, part INTEGER, numbers UBIGINT[])",
+    "CREATE TABLE facts (key VARCHAR, value VARCHAR)",
+)
+
+
+def open_database(
+    folder: Path, *, memory_limit: str | None, threads: int
+) -> tuple[duckdb.DuckDBPyConnection, StoreId]:
+    """The database of a folder, made when there is none, in this release's version."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        database = _connect(folder, memory_limit, threads)
+    except (OSError, duckdb.Error) as problem:
+        raise cannot_open(folder, problem) from problem
+    try:
+        version = _version(database)
+        if version is not None and version < VERSION:
+            database.close()
+            _copy(folder / FILE, version)
+            database = _connect(folder, memory_limit, threads)
+            _migrate(database, version)
+        elif version is None:
+            _create(database)
+        elif version > VERSION:
+            raise StoreError(
+                f"the store in {folder} was written by a newer release",
+                detail=f"Its schema version is {version}; this release knows {VERSION}.",
+                hint="Use the newer release, or another data folder.",
+            )
+        database.execute("SET lock_configuration = true")
+        return database, _id(database)
+    except (OSError, duckdb.Error) as problem:
+        database.close()
+        raise cannot_open(folder, problem) from problem
+    except StoreError:
+        database.close()
+        raise
+
+
+def wal_bytes(folder: Path) -> int:
+    """How much is committed but not yet folded into the file."""
+    try:
+        return (folder / f"{FILE}.wal").stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _connect(folder: Path, memory_limit: str | None, threads: int) -> duckdb.DuckDBPyConnection:
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "threads": threads,
+        "temp_directory": str(folder / "spill"),
+        "enable_external_access": False,
+        "python_enable_replacements": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "TimeZone": "UTC",
+        # Row ids move in checkpoints and a checkpoint stops the ticks, so only the store starts one.
+        "checkpoint_threshold": "1TB",
+        # A join of a few keys looks them up in the index, also when they are more than 50 (DuckDB's default);
+        # above a thousandth of the rows a scan is faster.
+        "dynamic_or_filter_threshold": 2500,
+        "index_scan_max_count": 100,
+        "index_scan_percentage": 0.001,
+    }
+    if memory_limit is not None:
+        config["memory_limit"] = memory_limit
+    return duckdb.connect(str(folder / FILE), config=config)
+
+
+def _version(database: duckdb.DuckDBPyConnection) -> int | None:
+    tables = database.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()
+    if not tables:
+        return None
+    if ("meta",) not in tables:
+        raise StoreError("the file is a DuckDB database, but not a store", detail="It has no table named meta.")
+    row = database.execute("SELECT version FROM meta").fetchone()
+    return None if row is None else int(row[0])
+
+
+def _id(database: duckdb.DuckDBPyConnection) -> StoreId:
+    row = database.execute("SELECT id FROM meta").fetchone()
+    assert row is not None
+    return StoreId(row[0])
+
+
+def _create(database: duckdb.DuckDBPyConnection) -> None:
+    database.execute("BEGIN")
+    for statement in _SCHEMA:
+        database.execute(statement)
+    database.execute("INSERT INTO meta VALUES (?, ?)", [VERSION, str(uuid4())])
+    database.execute("COMMIT")
+
+
+def _copy(file: Path, version: int) -> None:
+    """The database is closed, which folded its log into the file: the file alone is the whole store."""
+    target = file.with_name(f"{file.name}.version-{version}")
+    partial = target.with_name(f"{target.name}.partial")
+    shutil.copy2(file, partial)
+    partial.replace(target)
+
+
+def _migrate(database: duckdb.DuckDBPyConnection, version: int) -> None:
+    database.execute("BEGIN")
+    for start in range(version, VERSION):
+        for statement in MIGRATIONS[start]:
+            database.execute(statement)
+    database.execute("UPDATE meta SET version = ?", [VERSION])
+    database.execute("COMMIT")

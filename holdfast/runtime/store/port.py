@@ -1,0 +1,260 @@
+"""What the engine asks of a store.
+
+A store keeps three kinds of things, and moves them only in `TickStage.commit`:
+
+- **collections**: the multi-version contents of tables. A row has key columns, value columns and a
+  ROWTIME (`ts`, milliseconds). Between `since` and `upper` every time is readable.
+- **state**: what a stateful step remembers per key; no history.
+- **what a tick moved**: remap, offsets, and the rows that are owed to sink topics (the outbox).
+
+Arrow layouts, by column name (explicit schemas, positional names so that SQL names never meet):
+
+- rows in: ``k0..`` key columns, ``c0..`` value columns, ``ts`` BIGINT; upserts add ``present`` BOOLEAN.
+- a **delta** out of an upsert or a merge: ``k0..``, ``b_present, b0.., b_ts`` (before the tick) and
+  ``a_present, a0.., a_ts`` (after it). One row per touched key.
+- changes out: ``time`` UBIGINT, ``k0..``, then before and after as in a delta.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NewType, Protocol
+
+import pyarrow as pa
+
+from holdfast.names import CollectionId, QueryId, StateId, StoreId, TopicName
+from holdfast.types import SqlType
+
+Time = NewType("Time", int)
+"""Milliseconds since the epoch, unsigned, strictly increasing from tick to tick."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The physical columns of a collection, a state or an outbox: types in order."""
+
+    key: tuple[SqlType, ...]
+    value: tuple[SqlType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """How a partial row is merged into the state of its key, as DuckDB SQL.
+
+    Each expression is over ``s0..`` (the state, its initial value for a new key) and ``p0..`` (the partial);
+    `initial` gives the state of a key that was never seen. `ts` always merges as the greatest.
+    """
+
+    initial: tuple[str, ...]
+    merged: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RideAlong:
+    """A projection and a condition over a merged state, computed where the state is.
+
+    Expressions are DuckDB SQL over ``s0..`` and ``k0..``. A row for which `having` is not true is absent.
+    """
+
+    projection: tuple[str, ...]
+    having: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """``[since, upper)`` are the readable times of a collection.
+
+    ────┬───────────────┬────▶ time
+      since           upper
+    """
+
+    since: Time
+    upper: Time
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The end offset that a topic partition reached in a tick."""
+
+    topic: TopicName
+    partition: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a query has read a topic partition."""
+
+    query: QueryId
+    topic: TopicName
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """Rows of one tick that a sink topic has still to get, oldest first."""
+
+    time: Time
+    sink: QueryId
+    rows: int
+
+
+class TickStage(Protocol):
+    """The half-done tick. Nothing of it is visible, and nothing of it survives, before `commit`.
+
+    Work is grouped by query: `discard` forgets all that was staged for one, so that a failing query
+    leaves the others alone.
+    """
+
+    def upsert(self, query: QueryId, collection: CollectionId, rows: pa.Table) -> None:
+        """Stage the last row per key (``present`` false deletes). Keys must be unique within `rows`."""
+
+    def merge(self, query: QueryId, state: StateId, partials: pa.Table, merge: Merge) -> None:
+        """Stage partials, one row per key, into a state; overflow wraps, it never fails the tick."""
+
+    def derive(self, query: QueryId, state: StateId, collection: CollectionId, along: RideAlong) -> None:
+        """Stage, from a state merged in this tick, the upsert of the collection that shows it."""
+
+    def append(self, query: QueryId, rows: pa.Table) -> None:
+        """Stage rows of a stream for the query's outbox, in their order."""
+
+    def owe(self, query: QueryId, collection: CollectionId) -> None:
+        """Stage the collection's changes of this tick for the query's outbox."""
+
+    def delta(self, collection: CollectionId) -> pa.Table:
+        """Before and after of each key that this tick upserts in the collection."""
+
+    def state_delta(self, state: StateId) -> pa.Table:
+        """Before and after of each key that this tick merges in the state; b and a are state columns."""
+
+    def lookup(self, collection: CollectionId, keys: pa.Table) -> pa.Table:
+        """The committed rows of the given keys (``k0..``): ``k0.., c0.., ts``."""
+
+    def move(self, query: QueryId, moved: Sequence[Moved]) -> None:
+        """Stage how far a query has read."""
+
+    def remap(self, moved: Sequence[Moved]) -> None:
+        """Stage which offsets become visible at this tick's time."""
+
+    def discard(self, query: QueryId) -> None:
+        """Forget everything staged for a query."""
+
+    def commit(self, time: Time) -> None:
+        """Make everything staged durable and visible at `time`, all or nothing."""
+
+    def abandon(self) -> None:
+        """Forget everything staged."""
+
+
+class Store(Protocol):
+    """One durable store. Reads may come from any thread; ticks come from one."""
+
+    @property
+    def id(self) -> StoreId: ...
+
+    def close(self) -> None: ...
+
+    # -- objects -------------------------------------------------------------------------------------
+
+    def create_collection(self, collection: CollectionId, layout: Layout, *, window_ms: int) -> None:
+        """Make an empty collection that is readable from its first `set_upper` on. Again: nothing happens."""
+
+    def drop_collection(self, collection: CollectionId) -> None: ...
+
+    def collections(self) -> Mapping[CollectionId, Layout]: ...
+
+    def create_state(self, state: StateId, layout: Layout) -> None: ...
+
+    def drop_state(self, state: StateId) -> None: ...
+
+    def states(self) -> Mapping[StateId, Layout]: ...
+
+    def create_outbox(self, query: QueryId, layout: Layout) -> None: ...
+
+    def drop_outbox(self, query: QueryId) -> None: ...
+
+    def forget_query(self, query: QueryId) -> None:
+        """Drop a query's offsets and what it stored under `put`."""
+
+    # -- time ----------------------------------------------------------------------------------------
+
+    def last_time(self) -> Time:
+        """The greatest time that was committed or reserved: a new time must be above it after a restart."""
+
+    def reserve(self, until: Time) -> None:
+        """Make durable that times up to `until` may have been handed to readers."""
+
+    def frontier(self, collection: CollectionId) -> Frontier:
+        """Its upper is where `commit` or `set_upper` left it; it is 0 while it is being built."""
+
+    def set_upper(self, collections: Sequence[CollectionId], upper: Time) -> None:
+        """Say that nothing more comes below `upper`. In memory until the next commit; never moves back."""
+
+    def advance_since(self, collection: CollectionId, to: Time) -> None:
+        """Allow history before `to` to be forgotten. Never moves back, nor past upper."""
+
+    def hold(self, collection: CollectionId, at: Time) -> int:
+        """Keep `at` readable for a reader in this process until `release`; gives a token."""
+
+    def release(self, token: int) -> None: ...
+
+    def compact(self, *, limit: int) -> int:
+        """Forget at most `limit` superseded rows that no readable time needs; gives how many it forgot."""
+
+    # -- ticks ---------------------------------------------------------------------------------------
+
+    def stage(self) -> TickStage: ...
+
+    def positions(self, query: QueryId) -> Sequence[Position]: ...
+
+    def remap_ends(self) -> Sequence[Moved]:
+        """The end offset of every topic partition at the last tick."""
+
+    def remap_at(self, time: Time) -> Sequence[Moved]:
+        """The end offsets that were visible at a time."""
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    def snapshot(self, collection: CollectionId, at: Time, *, page: int = 50_000) -> Iterator[pa.Table]:
+        """The rows as of `at` (``k0.., c0.., ts``), in pages, each read in a transaction of its own."""
+
+    def changes(self, collection: CollectionId, after: Time, to: Time) -> pa.Table:
+        """Every change with ``after < time <= to``, ordered by time."""
+
+    def count(self, collection: CollectionId) -> int:
+        """About how many rows the collection has now."""
+
+    # -- outbox --------------------------------------------------------------------------------------
+
+    def owed(self) -> Sequence[Owed]: ...
+
+    def owed_rows(self, query: QueryId, time: Time) -> pa.Table:
+        """``present, k0.., c0.., ts`` in the order they were staged."""
+
+    def settle(self, upto: Time, published: Sequence[Moved] = ()) -> None:
+        """Forget what is owed up to a time; `published` are the sink topics' end offsets then."""
+
+    def published_at(self, time: Time) -> Sequence[Moved]:
+        """The end offsets of the sink topics when everything up to `time` had been published."""
+
+    # -- small facts ---------------------------------------------------------------------------------
+
+    def put(self, key: str, value: str | None) -> None:
+        """Keep a small fact durably (a topic's id, a query's status); None removes it."""
+
+    def get(self, key: str) -> str | None: ...
+
+
+class SqlReader(Protocol):
+    """Reads evaluated where the rows are."""
+
+    def evaluate(
+        self, sql: str, relations: Mapping[str, tuple[CollectionId, Time]], parameters: Sequence[object] = ()
+    ) -> pa.Table:
+        """Run a SELECT of the reading dialect in which each named relation is a collection as of a time.
+
+        A relation has the columns ``k0.., c0.., ts``.
+        """
+
+    def evaluate_over(self, sql: str, tables: Mapping[str, pa.Table], parameters: Sequence[object] = ()) -> pa.Table:
+        """The same over Arrow tables that the caller has."""

@@ -1,0 +1,64 @@
+"""From statements to bound statements: names, types and rules are checked here, against one catalog."""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from holdfast.catalog.objects import NO_PROPERTIES
+from holdfast.catalog.snapshot import Catalog, wrong_kind
+from holdfast.errors import NotSupported
+from holdfast.sql import statements as sql
+from holdfast.sql.bind_create import bind_create_as, bind_create_source
+from holdfast.sql.bind_insert import bind_insert
+from holdfast.sql.bind_query import bind_select
+from holdfast.sql.bound import BoundDrop, BoundExplain, BoundNothing, BoundStatement, BoundTerminate
+
+__all__ = ["bind", "bind_select"]
+
+
+def bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, str] = NO_PROPERTIES) -> BoundStatement:
+    """Bind a statement; `properties` are those of the session and the server."""
+    match statement:
+        case sql.CreateSource():
+            return bind_create_source(statement, catalog, properties)
+        case sql.CreateAs():
+            return bind_create_as(statement, catalog, properties)
+        case sql.InsertValues():
+            return bind_insert(statement, catalog)
+        case sql.Select():
+            return bind_select(statement, catalog)
+        case sql.Drop():
+            return _bind_drop(statement, catalog)
+        case sql.Terminate():
+            return _bind_terminate(statement, catalog)
+        case sql.ExplainStatement():
+            return BoundExplain(bind(statement.statement, catalog, properties))
+        case sql.ExplainQuery():
+            catalog.query(statement.query.text, position=statement.query.position)
+            return statement
+        case sql.Describe():
+            catalog.relation(statement.name.text, position=statement.name.position)
+            return statement
+        case sql.Show() | sql.SetProperty() | sql.UnsetProperty():
+            return statement
+        case sql.Refused():
+            raise NotSupported(f"{statement.words} is not supported yet", position=statement.position)
+        case _:
+            assert_never(statement)
+
+
+def _bind_drop(statement: sql.Drop, catalog: Catalog) -> BoundDrop | BoundNothing:
+    name, position = statement.name.text, statement.name.position
+    if statement.if_exists and catalog.find(name) is None:
+        return BoundNothing(f'{statement.kind.lower()} "{name}" does not exist')
+    found = catalog.object(name, kind=statement.kind.lower(), position=position)
+    if statement.kind.lower() != found.KIND:
+        raise wrong_kind(found, wanted=statement.kind.lower(), position=position)
+    catalog.check_drop(name, position=position)
+    return BoundDrop(target=found, delete_topic=statement.delete_topic)
+
+
+def _bind_terminate(statement: sql.Terminate, catalog: Catalog) -> BoundTerminate:
+    if statement.query is None:
+        return BoundTerminate(queries=tuple(catalog.queries.values()))
+    query = catalog.query(statement.query.text, position=statement.query.position)
+    return BoundTerminate(queries=(query,))

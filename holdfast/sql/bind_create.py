@@ -1,0 +1,221 @@
+"""CREATE STREAM and CREATE TABLE, over a topic and from a query."""
+
+from collections.abc import Mapping
+
+from holdfast.catalog.objects import Stream, Table
+from holdfast.catalog.snapshot import Catalog
+from holdfast.errors import BindError, NotSupported, Position, TypeMismatch, UnknownColumn, WrongObjectKind
+from holdfast.names import ObjectName, TopicName
+from holdfast.runtime.plan.formats import TimestampColumn
+from holdfast.sql import statements as sql
+from holdfast.sql.bind_query import bind_query
+from holdfast.sql.bound import BoundCreateAs, BoundCreateSource, BoundNothing, BoundQuery, Target
+from holdfast.sql.formats import KAFKA, build_formats, check_format, check_key, wrap_features
+from holdfast.sql.properties import WithProperties, read_properties
+from holdfast.sql.relation import RESERVED_COLUMNS
+from holdfast.types import Column, Role, Scalar, Schema
+
+DEFAULT_KEY_FORMAT = "ksql.persistence.default.format.key"
+DEFAULT_VALUE_FORMAT = "ksql.persistence.default.format.value"
+TOPIC_PREFIX = "ksql.output.topic.name.prefix"
+
+
+def bind_create_source(
+    statement: sql.CreateSource, catalog: Catalog, properties: Mapping[str, str]
+) -> BoundCreateSource | BoundNothing:
+    """An object over a topic."""
+    nothing = _taken(statement, catalog)
+    if nothing is not None:
+        return nothing
+    with_ = read_properties(statement.properties)
+    schema = Schema(tuple(_column(column, statement.kind) for column in statement.columns))
+    _check_columns(statement)
+    if with_.topic is None:
+        raise BindError(
+            "KAFKA_TOPIC is missing",
+            hint="Write WITH (KAFKA_TOPIC='…', VALUE_FORMAT='JSON').",
+            position=statement.name.position,
+        )
+    if statement.kind is sql.ObjectKind.TABLE and not schema.key:
+        raise BindError(
+            "a table needs a PRIMARY KEY",
+            hint=f"Write PRIMARY KEY after the type of its key column: {schema.columns[0].name} … PRIMARY KEY.",
+            position=statement.name.position,
+        )
+    key_format = with_.key_format or properties.get(DEFAULT_KEY_FORMAT, KAFKA).upper()
+    value_format = with_.value_format or properties.get(DEFAULT_VALUE_FORMAT, "").upper()
+    if not value_format:
+        raise BindError(
+            "VALUE_FORMAT is missing",
+            hint=f"Write VALUE_FORMAT='JSON', or SET '{DEFAULT_VALUE_FORMAT}'='JSON'.",
+            position=statement.name.position,
+        )
+    return BoundCreateSource(
+        target=_target(statement, with_, schema, with_.topic, key_format, value_format, read_only=statement.read_only)
+    )
+
+
+def bind_create_as(
+    statement: sql.CreateAs, catalog: Catalog, properties: Mapping[str, str]
+) -> BoundCreateAs | BoundNothing:
+    """An object that a query keeps current; what is not said is as the query's source has it."""
+    nothing = _taken(statement, catalog)
+    if nothing is not None:
+        return nothing
+    with_ = read_properties(statement.properties)
+    query = bind_query(statement.select, catalog)
+    _check_kind(statement, query)
+    types = {column.name: column.type for column in query.projection}
+    schema = Schema(
+        (
+            *(Column(name, types[name], Role.KEY) for name in query.keys),
+            *(Column(column.name, column.type) for column in query.values),
+        )
+    )
+    source = query.source.formats
+    topic = with_.topic or TopicName(properties.get(TOPIC_PREFIX, "") + statement.name.text)
+    target = _target(
+        statement,
+        with_,
+        schema,
+        topic,
+        with_.key_format or source.key_format.format,
+        with_.value_format or source.value_format.format,
+    )
+    return BoundCreateAs(target=target, query=query)
+
+
+def _taken(statement: sql.CreateSource | sql.CreateAs, catalog: Catalog) -> BoundNothing | None:
+    """What to do about an object that has the name already."""
+    found = catalog.find(statement.name.text)
+    if found is None:
+        return None
+    if statement.if_not_exists:
+        return BoundNothing(f'{found.KIND} "{found.name}" already exists')
+    if statement.or_replace:
+        raise NotSupported(
+            f'replacing {found.KIND} "{found.name}" is not supported yet',
+            hint=f"DROP {found.KIND.upper()} {found.name} first.",
+            position=statement.name.position,
+        )
+    catalog.check_free(statement.name.text, position=statement.name.position)
+    return None
+
+
+def _target(
+    statement: sql.CreateSource | sql.CreateAs,
+    with_: WithProperties,
+    schema: Schema,
+    topic: TopicName,
+    key_format: str,
+    value_format: str,
+    *,
+    read_only: bool = False,
+) -> Target:
+    key_position = with_.position("KEY_FORMAT", "FORMAT") or statement.name.position
+    check_format(key_format, side="key", position=key_position)
+    check_format(
+        value_format, side="value", position=with_.position("VALUE_FORMAT", "FORMAT") or statement.name.position
+    )
+    check_key(key_format, schema.key, position=key_position)
+    features = wrap_features(with_.wrap_single_value, schema.value, position=with_.position("WRAP_SINGLE_VALUE"))
+    return Target(
+        kind=statement.kind,
+        name=ObjectName(statement.name.text),
+        schema=schema,
+        topic=topic,
+        formats=build_formats(key_format, value_format, key_columns=len(schema.key), value_features=features),
+        timestamp=_timestamp(with_, schema, statement.name.text),
+        topic_settings=with_.topic_settings,
+        or_replace=statement.or_replace,
+        read_only=read_only,
+    )
+
+
+# ---- columns
+
+
+def _column(column: sql.ColumnDefinition, kind: sql.ObjectKind) -> Column:
+    match column.marker, kind:
+        case sql.Marker.KEY, sql.ObjectKind.TABLE:
+            raise _wrong_marker(column, "PRIMARY KEY", kind)
+        case sql.Marker.PRIMARY_KEY, sql.ObjectKind.STREAM:
+            raise _wrong_marker(column, "KEY", kind)
+        case sql.Marker.HEADERS, _:
+            raise NotSupported("HEADERS columns are not supported yet", position=column.position)
+    return Column(column.name, column.type, Role.VALUE if column.marker is sql.Marker.NONE else Role.KEY)
+
+
+def _wrong_marker(column: sql.ColumnDefinition, wanted: str, kind: sql.ObjectKind) -> BindError:
+    return BindError(
+        f'column "{column.name}" of a {kind.lower()} cannot be {column.marker}',
+        hint=f"Write {wanted}.",
+        position=column.position,
+    )
+
+
+def _check_columns(statement: sql.CreateSource) -> None:
+    if not statement.columns:
+        raise NotSupported(
+            "a CREATE without columns is not supported yet",
+            detail="Columns cannot be learnt from a schema registry.",
+            hint=f"Write CREATE {statement.kind} {statement.name.text} (column type, …) WITH (…).",
+            position=statement.name.position,
+        )
+    seen: set[str] = set()
+    for column in statement.columns:
+        if column.name in RESERVED_COLUMNS:
+            raise BindError(f'a column cannot be named "{column.name}"', position=column.position)
+        if column.name in seen:
+            raise BindError(f'column "{column.name}" is declared twice', position=column.position)
+        seen.add(column.name)
+
+
+def _timestamp(with_: WithProperties, schema: Schema, relation: str) -> TimestampColumn | None:
+    position = with_.position("TIMESTAMP", "TIMESTAMP_FORMAT")
+    if with_.timestamp is None:
+        if with_.timestamp_format is not None:
+            raise BindError("TIMESTAMP_FORMAT needs TIMESTAMP", position=position)
+        return None
+    column = schema.find(with_.timestamp)
+    if column is None:
+        known = [c.name for c in schema.columns]
+        raise UnknownColumn(with_.timestamp, relation=relation, known=known, position=position)
+    _check_timestamp_type(column, with_.timestamp_format, position)
+    return TimestampColumn(column=column.name, format=with_.timestamp_format)
+
+
+def _check_timestamp_type(column: Column, pattern: str | None, position: Position | None) -> None:
+    if column.type is Scalar.STRING and pattern is None:
+        raise BindError(
+            f'TIMESTAMP column "{column.name}" is a STRING and needs a TIMESTAMP_FORMAT',
+            hint="Write TIMESTAMP_FORMAT='yyyy-MM-dd HH:mm:ss'.",
+            position=position,
+        )
+    if column.type is not Scalar.STRING and pattern is not None:
+        raise BindError(f"TIMESTAMP_FORMAT is for a STRING, not for {column.type}", position=position)
+    if column.type not in (Scalar.BIGINT, Scalar.TIMESTAMP, Scalar.STRING):
+        raise TypeMismatch(
+            f'TIMESTAMP column "{column.name}" must be BIGINT, TIMESTAMP or STRING, not {column.type}',
+            position=position,
+        )
+
+
+# ---- kinds
+
+
+def _check_kind(statement: sql.CreateAs, query: BoundQuery) -> None:
+    wanted, reason = sql.ObjectKind.STREAM, f"{query.source.name} is a stream and the query does not aggregate."
+    if query.aggregates:
+        wanted, reason = sql.ObjectKind.TABLE, "An aggregation gives a table."
+    elif isinstance(query.source, Table):
+        wanted, reason = sql.ObjectKind.TABLE, f"{query.source.name} is a table."
+    else:
+        assert isinstance(query.source, Stream)
+    if statement.kind is not wanted:
+        raise WrongObjectKind(
+            f"the result of this query is a {wanted.lower()}, not a {statement.kind.lower()}",
+            detail=reason,
+            hint=f"Write CREATE {wanted} {statement.name.text} AS …",
+            position=statement.position,
+        )

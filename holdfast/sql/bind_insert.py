@@ -1,0 +1,140 @@
+"""INSERT INTO … VALUES."""
+
+from decimal import Decimal as Number
+
+from holdfast.catalog.objects import CatalogObject, Table
+from holdfast.catalog.snapshot import Catalog
+from holdfast.errors import BindError, NotSupported, TypeMismatch, UnknownColumn
+from holdfast.runtime.expressions.coercion import width
+from holdfast.runtime.expressions.scope import Scope
+from holdfast.runtime.expressions.tree import (
+    DecimalLiteral,
+    Expression,
+    IntegerLiteral,
+    Negate,
+    NullLiteral,
+)
+from holdfast.runtime.expressions.typing import infer
+from holdfast.sql import statements as sql
+from holdfast.sql.bound import BoundInsert
+from holdfast.sql.walk import column_refs
+from holdfast.types import Array, Column, Decimal, Map, Role, Scalar, SqlType, Struct, is_number
+
+ROWTIME = Column("ROWTIME", Scalar.BIGINT)
+FROM_TEXT = (Scalar.TIME, Scalar.DATE, Scalar.TIMESTAMP, Scalar.BYTES)
+NOTHING = Scope(())
+
+
+def bind_insert(statement: sql.InsertValues, catalog: Catalog) -> BoundInsert:
+    """One row, its values checked against the columns; columns that are not named are null."""
+    target = catalog.relation(statement.target.text, position=statement.target.position)
+    if target.read_only:
+        raise BindError(
+            f'{target.KIND} "{target.name}" is read only',
+            detail="It was created as a SOURCE.",
+            position=statement.target.position,
+        )
+    columns = _columns(statement, target)
+    if len(statement.values) != len(columns):
+        expected = ", ".join(column.name for column in columns)
+        raise BindError(
+            f"expected {_count(len(columns), 'value')}, got {len(statement.values)}",
+            detail=f"The columns are: {expected}.",
+            position=statement.values[0].position,
+        )
+    for column, value in zip(columns, statement.values, strict=True):
+        _check_value(column, value)
+    _check_key(target, columns, statement)
+    return BoundInsert(target=target, columns=columns, values=statement.values)
+
+
+def _columns(statement: sql.InsertValues, target: CatalogObject) -> tuple[Column, ...]:
+    schema = target.schema
+    if not statement.columns:
+        if schema.headers:
+            raise NotSupported("INSERT cannot write HEADERS columns", position=statement.target.position)
+        return schema.columns
+    chosen: list[Column] = []
+    for name in statement.columns:
+        column = ROWTIME if name.text == ROWTIME.name else schema.find(name.text)
+        if column is None:
+            known = [c.name for c in schema.columns]
+            raise UnknownColumn(name.text, relation=target.name, known=known, position=name.position)
+        if column.role is Role.HEADERS:
+            raise NotSupported("INSERT cannot write HEADERS columns", position=name.position)
+        if column in chosen:
+            raise BindError(f'column "{name.text}" is named twice', position=name.position)
+        chosen.append(column)
+    return tuple(chosen)
+
+
+def _check_key(target: CatalogObject, columns: tuple[Column, ...], statement: sql.InsertValues) -> None:
+    if not isinstance(target, Table):
+        return
+    given = {column.name: value for column, value in zip(columns, statement.values, strict=True)}
+    for key in target.schema.key:
+        if isinstance(given.get(key.name, NullLiteral()), NullLiteral):
+            raise BindError(
+                f'the primary key "{key.name}" of table "{target.name}" needs a value',
+                position=statement.target.position,
+            )
+
+
+def _check_value(column: Column, value: Expression) -> None:
+    for ref in column_refs(value):
+        raise BindError(
+            f'VALUES cannot name a column: "{ref.name}"',
+            hint=f"Write a text in single quotes: '{ref.name}'.",
+            position=ref.position,
+        )
+    type_ = infer(value, NOTHING)
+    if type_ is None or _accepts(type_, column.type):
+        _check_digits(column, value)
+        return
+    raise TypeMismatch(f'column "{column.name}" is {column.type} and cannot take {type_}', position=value.position)
+
+
+def _accepts(source: SqlType, target: SqlType) -> bool:
+    if source == target:
+        return True
+    if is_number(source) and is_number(target):
+        return width(source) <= width(target)
+    match source, target:
+        case Array(a), Array(b):
+            return _accepts(a, b)
+        case Map(ka, va), Map(kb, vb):
+            return _accepts(ka, kb) and _accepts(va, vb)
+        case Struct(fields), Struct(others):
+            types = {field.name: field.type for field in others}
+            return all(field.name in types and _accepts(field.type, types[field.name]) for field in fields)
+        case _:
+            return source is Scalar.STRING and target in FROM_TEXT
+
+
+def _check_digits(column: Column, value: Expression) -> None:
+    """Refuse a written number that a DECIMAL column would have to round."""
+    number = _number(value)
+    if number is None or not isinstance(column.type, Decimal):
+        return
+    digits = number.as_tuple()
+    scale = max(-int(digits.exponent), 0)
+    whole = max(len(digits.digits) - scale, 0) if number else 0
+    if scale > column.type.scale or whole > column.type.precision - column.type.scale:
+        raise TypeMismatch(f'column "{column.name}" is {column.type} and cannot hold {number}', position=value.position)
+
+
+def _number(value: Expression) -> Number | None:
+    match value:
+        case IntegerLiteral(number):
+            return Number(number)
+        case DecimalLiteral(text):
+            return Number(text)
+        case Negate(operand):
+            inner = _number(operand)
+            return -inner if inner is not None else None
+        case _:
+            return None
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,192 @@
+"""Reads statements, one after the other: what comes before a mistake can still be run."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token, UnexpectedToken
+
+from holdfast.errors import Position, SyntaxProblem
+from holdfast.runtime.expressions.lexer import Lines, SqlLexer
+from holdfast.runtime.expressions.parse import read_grammar, syntax_problem
+from holdfast.runtime.expressions.transform import position_of
+from holdfast.sql.statements import Refused, Select, Statement
+from holdfast.sql.transform import StatementTransformer
+
+_GRAMMAR = Path(__file__).with_name("grammar.lark")
+_START = "statement_start"
+_END = "SEMICOLON"
+
+# Statements of ksqlDB, Materialize and later releases, by their leading words; the longest match names the refusal.
+_REFUSED = (
+    ("ALTER", "HOLD"),
+    ("ALTER", "STREAM"),
+    ("ALTER", "SYSTEM"),
+    ("ALTER", "TABLE"),
+    ("ASSERT",),
+    ("BEGIN",),
+    ("COMMIT",),
+    ("CREATE", "HOLD"),
+    ("CREATE", "INDEX"),
+    ("CREATE", "MATERIALIZED", "VIEW"),
+    ("CREATE", "SINK"),
+    ("CREATE", "SINK", "CONNECTOR"),
+    ("CREATE", "SOURCE"),
+    ("CREATE", "SOURCE", "CONNECTOR"),
+    ("CREATE", "TYPE"),
+    ("CREATE", "VIEW"),
+    ("DEFINE",),
+    ("DESCRIBE", "CONNECTOR"),
+    ("DESCRIBE", "FUNCTION"),
+    ("DROP", "CONNECTOR"),
+    ("DROP", "HOLD"),
+    ("DROP", "INDEX"),
+    ("DROP", "MATERIALIZED", "VIEW"),
+    ("DROP", "SINK"),
+    ("DROP", "SOURCE"),
+    ("DROP", "TYPE"),
+    ("DROP", "VIEW"),
+    ("LIST", "CONNECTORS"),
+    ("LIST", "HOLDS"),
+    ("LIST", "TYPES"),
+    ("LIST", "VARIABLES"),
+    ("PAUSE",),
+    ("PRINT",),
+    ("RESUME",),
+    ("RUN", "SCRIPT"),
+    ("SHOW", "CONNECTORS"),
+    ("SHOW", "HOLDS"),
+    ("SHOW", "TYPES"),
+    ("SHOW", "VARIABLES"),
+    ("SUBSCRIBE",),
+    ("UNDEFINE",),
+)
+_LONGEST = max(len(words) for words in _REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedStatement:
+    """A statement, the words it was written with (without the `;`), and where they begin."""
+
+    statement: Statement
+    text: str
+    position: Position = field(compare=False)
+
+
+@cache
+def _lark() -> Lark:
+    return Lark(
+        read_grammar(_GRAMMAR),
+        parser="lalr",
+        lexer=SqlLexer,
+        start=_START,
+        transformer=StatementTransformer(),
+        maybe_placeholders=False,
+    )
+
+
+@cache
+def _words() -> dict[str, str]:
+    values = {terminal.name: str(terminal.pattern.value) for terminal in _lark().terminals}
+    return {name: text if text[0].isalpha() else f'"{text}"' for name, text in values.items()}
+
+
+def parse(text: str) -> list[ParsedStatement]:
+    """Every statement of a text, or the first mistake in it."""
+    return list(statements(text))
+
+
+def statements(text: str) -> Iterator[ParsedStatement]:
+    """The statements of a text in order, each read only when it is asked for; the last `;` may be left out.
+
+    A mistake is raised when its statement is reached, so that the statements before it can be run.
+    """
+    return iter(_Reader(text))
+
+
+class _Reader:
+    """One pass of the lexer over a text; the parser starts anew after each `;`."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._lines = Lines(text)
+        parser: Any = _lark().parse_interactive(text, start=_START)
+        self._parser = parser
+        self._state = parser.parser_state
+        self._start = list(self._state.state_stack)
+        self._tokens: Iterator[Token] = parser.lexer_thread.lex(self._state)
+        self._ahead: deque[Token] = deque()
+
+    def __iter__(self) -> Iterator[ParsedStatement]:
+        while (token := self._next()) is not None:
+            if token.type != _END:
+                yield self._statement(token)
+
+    def _next(self) -> Token | None:
+        return self._ahead.popleft() if self._ahead else next(self._tokens, None)
+
+    def _statement(self, first: Token) -> ParsedStatement:
+        self._state.state_stack[:], self._state.value_stack[:] = self._start, []
+        read: list[Token] = []
+        token: Token | None = first
+        try:
+            while token is not None and token.type != _END:
+                read.append(token)
+                self._parser.feed_token(token)
+                token = self._next()
+            end = token or Token(_END, "")
+            self._parser.feed_token(end)
+            return self._parsed(self._parser.feed_eof(end), read)
+        except UnexpectedToken as problem:
+            refused = self._refused(read)
+            if refused is not None:
+                return refused
+            if token is None:
+                problem.token = Token("$END", "")
+            raise _problem(self._text, problem) from None
+
+    def _refused(self, read: list[Token]) -> ParsedStatement | None:
+        """The whole of a statement that is known but not built, if its leading words say so."""
+        while len(read) + len(self._ahead) < _LONGEST and (token := next(self._tokens, None)) is not None:
+            self._ahead.append(token)
+        words = tuple(str(token).upper() for token in (*read, *self._ahead))
+        matches = [known for known in _REFUSED if words[: len(known)] == known and len(read) <= len(known) + 1]
+        if not matches:
+            return None
+        while (token := self._next()) is not None and token.type != _END:
+            read.append(token)
+        return self._parsed(Refused(" ".join(sorted(matches, key=len)[-1]), _position(read[0])), read)
+
+    def _parsed(self, statement: Any, read: list[Token]) -> ParsedStatement:
+        start, end = read[0].start_pos or 0, read[-1].end_pos
+        return ParsedStatement(statement, self._text[start:end], self._lines.position(start))
+
+
+def _problem(text: str, problem: UnexpectedToken) -> SyntaxProblem:
+    """The mistake in words; a misspelt keyword is told the nearest one that fits its place."""
+    error = syntax_problem(text, problem, _words())
+    fitting = [_words()[name] for name in problem.accepts or problem.expected if name in _words()]
+    keywords = sorted(word for word in fitting if word.isalpha() and word.isupper())
+    close = get_close_matches(str(problem.token).upper(), keywords, n=1, cutoff=0.75)
+    if close and problem.token.type != "$END":
+        return SyntaxProblem(error.message, hint=f"Did you mean {close[0]}?", position=error.position)
+    return error
+
+
+def parse_select(text: str) -> Select:
+    """The one query of a text."""
+    parsed = parse(text)
+    if len(parsed) != 1 or not isinstance(parsed[0].statement, Select):
+        position = parsed[1].position if len(parsed) > 1 else Position(1, 1, 0)
+        raise SyntaxProblem("expected one SELECT", position=position)
+    return parsed[0].statement
+
+
+def _position(token: Token) -> Position:
+    position = position_of(token)
+    assert position is not None
+    return position

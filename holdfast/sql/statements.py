@@ -1,0 +1,259 @@
+"""What a user can write: one frozen class per statement, positions kept for later errors.
+
+Positions take no part in equality. Clauses that this release reads but does not run are kept as `Clause`s,
+so that the refusal can name them.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from holdfast.errors import Position
+from holdfast.runtime.expressions.tree import Expression
+from holdfast.types import SqlType
+
+
+class ObjectKind(StrEnum):
+    """The kinds of relation that a statement can create or drop."""
+
+    STREAM = "STREAM"
+    TABLE = "TABLE"
+
+
+class Marker(StrEnum):
+    """The constraint written after a column's type."""
+
+    NONE = ""
+    KEY = "KEY"
+    PRIMARY_KEY = "PRIMARY KEY"
+    HEADERS = "HEADERS"
+
+
+class Emit(StrEnum):
+    """How a query's results come out; no EMIT clause is None."""
+
+    CHANGES = "CHANGES"
+    FINAL = "FINAL"
+    ALL = "ALL"
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """A name after folding: upper case unless it was quoted."""
+
+    text: str
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One entry of a WITH clause; the name is upper case."""
+
+    name: str
+    value: str | int | bool | None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """One column of a CREATE; `header` is the key of `HEADER('key')`."""
+
+    name: str
+    type: SqlType
+    marker: Marker = Marker.NONE
+    header: str | None = None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A clause that is read but not run, by its name: `WINDOW TUMBLING`, `JOIN`, `PARTITION BY`."""
+
+    name: str
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectExpression:
+    """`expression [[AS] alias]`."""
+
+    expression: Expression
+    alias: str | None = None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectStar:
+    """`*` or `relation.*`."""
+
+    qualifier: str | None = None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectFields:
+    """`struct->*`: every field as a column of its own."""
+
+    base: Expression
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+SelectItem = SelectExpression | SelectStar | SelectFields
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """The object that a query reads, and what the query calls it."""
+
+    name: str
+    alias: str
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Select:
+    """A query. Without EMIT it is a pull, inside a CREATE … AS it is continuous either way."""
+
+    items: tuple[SelectItem, ...]
+    relation: Relation
+    where: Expression | None = None
+    group_by: tuple[Expression, ...] = ()
+    having: Expression | None = None
+    emit: Emit | None = None
+    limit: int | None = None
+    clauses: tuple[Clause, ...] = ()
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSource:
+    """`CREATE STREAM|TABLE name (columns) WITH (…)` over a topic. `read_only` is `CREATE SOURCE STREAM|TABLE`."""
+
+    kind: ObjectKind
+    name: Identifier
+    columns: tuple[ColumnDefinition, ...]
+    properties: tuple[Property, ...]
+    or_replace: bool = False
+    if_not_exists: bool = False
+    read_only: bool = False
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateAs:
+    """`CREATE STREAM|TABLE name [WITH (…)] AS SELECT …`."""
+
+    kind: ObjectKind
+    name: Identifier
+    properties: tuple[Property, ...]
+    select: Select
+    or_replace: bool = False
+    if_not_exists: bool = False
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InsertValues:
+    """`INSERT INTO name [(columns)] VALUES (…)`; no column list is an empty one."""
+
+    target: Identifier
+    columns: tuple[Identifier, ...]
+    values: tuple[Expression, ...]
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """`DROP STREAM|TABLE [IF EXISTS] name [DELETE TOPIC]`."""
+
+    kind: ObjectKind
+    name: Identifier
+    if_exists: bool = False
+    delete_topic: bool = False
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+class Listing(StrEnum):
+    """What SHOW can list."""
+
+    STREAMS = "STREAMS"
+    TABLES = "TABLES"
+    QUERIES = "QUERIES"
+    TOPICS = "TOPICS"
+    PROPERTIES = "PROPERTIES"
+    FUNCTIONS = "FUNCTIONS"
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    listing: Listing
+    extended: bool = False
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    name: Identifier
+    extended: bool = False
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainStatement:
+    """EXPLAIN of a statement that need not run."""
+
+    statement: "Statement"
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainQuery:
+    """EXPLAIN of a query that runs."""
+
+    query: Identifier
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperty:
+    name: str
+    value: str
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UnsetProperty:
+    name: str
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    """`TERMINATE query` or, with no query, `TERMINATE ALL`."""
+
+    query: Identifier | None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A statement that ksqlDB or Materialize has and this release does not run, by its leading words."""
+
+    words: str
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+Statement = (
+    Select
+    | CreateSource
+    | CreateAs
+    | InsertValues
+    | Drop
+    | Show
+    | Describe
+    | ExplainStatement
+    | ExplainQuery
+    | SetProperty
+    | UnsetProperty
+    | Terminate
+    | Refused
+)

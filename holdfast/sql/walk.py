@@ -1,0 +1,73 @@
+"""Walking and rewriting expressions, for the binder and the planner."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from typing import Any, cast
+
+from holdfast.runtime.expressions.tree import (
+    ColumnRef,
+    Expression,
+    Lambda,
+    MapEntry,
+    NamedExpression,
+    When,
+)
+
+# Parts of an expression that are no expressions themselves, but hold some.
+_HOLDERS = (When, MapEntry, NamedExpression)
+
+
+def _is_node(value: object) -> bool:
+    return isinstance(value, Expression | When | MapEntry | NamedExpression)
+
+
+def children(node: object) -> Iterator[Expression]:
+    """The expressions directly inside one, in the order they are written."""
+    for part in fields(cast(Any, node)):
+        value = getattr(node, part.name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, Expression):
+                yield item
+            elif isinstance(item, _HOLDERS):
+                yield from children(item)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """An expression and everything inside it, outside first."""
+    yield expression
+    for child in children(expression):
+        yield from walk(child)
+
+
+def column_refs(expression: Expression, hidden: frozenset[str] = frozenset()) -> Iterator[ColumnRef]:
+    """The columns that an expression names, in order; a lambda's parameters are none."""
+    if isinstance(expression, ColumnRef):
+        if expression.qualifier is not None or expression.name not in hidden:
+            yield expression
+        return
+    inner = hidden | set(expression.parameters) if isinstance(expression, Lambda) else hidden
+    for child in children(expression):
+        yield from column_refs(child, inner)
+
+
+def rewrite(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """The expression with `change` applied from the outside in; what it replaces is not looked into again."""
+    changed = change(expression)
+    if changed is not None:
+        return changed
+    return cast(Expression, _rebuild(expression, change))
+
+
+def _rebuild(node: object, change: Callable[[Expression], Expression | None]) -> object:
+    changes: dict[str, object] = {}
+    for part in fields(cast(Any, node)):
+        value = getattr(node, part.name)
+        if isinstance(value, tuple) and any(map(_is_node, value)):
+            changes[part.name] = tuple(_apply(item, change) for item in value)
+        elif _is_node(value):
+            changes[part.name] = _apply(value, change)
+    return replace(cast(Any, node), **changes) if changes else node
+
+
+def _apply(value: object, change: Callable[[Expression], Expression | None]) -> object:
+    return rewrite(value, change) if isinstance(value, Expression) else _rebuild(value, change)

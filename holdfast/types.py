@@ -1,0 +1,141 @@
+"""SQL types and their one text form.
+
+The text form is what plans store (``ARRAY<STRUCT<`A` INTEGER>>``); reading it back belongs to
+`holdfast.runtime.expressions.parse`, which has the grammar.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+from holdfast.names import quote
+
+
+class Scalar(StrEnum):
+    """A type without parameters; the value is its text."""
+
+    BOOLEAN = "BOOLEAN"
+    INTEGER = "INTEGER"
+    BIGINT = "BIGINT"
+    DOUBLE = "DOUBLE"
+    STRING = "STRING"
+    BYTES = "BYTES"
+    TIME = "TIME"
+    DATE = "DATE"
+    TIMESTAMP = "TIMESTAMP"
+
+
+@dataclass(frozen=True, slots=True)
+class Decimal:
+    """A fixed-point number with `precision` digits, `scale` of them after the point."""
+
+    precision: int
+    scale: int
+
+    def __str__(self) -> str:
+        return f"DECIMAL({self.precision}, {self.scale})"
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A list of one type."""
+
+    element: "SqlType"
+
+    def __str__(self) -> str:
+        return f"ARRAY<{self.element}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """Keys of one type to values of another."""
+
+    key: "SqlType"
+    value: "SqlType"
+
+    def __str__(self) -> str:
+        return f"MAP<{self.key}, {self.value}>"
+
+
+@dataclass(frozen=True, slots=True)
+class StructField:
+    """One named part of a STRUCT."""
+
+    name: str
+    type: "SqlType"
+
+    def __str__(self) -> str:
+        return f"{quote(self.name)} {self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """Named fields in order."""
+
+    fields: tuple[StructField, ...]
+
+    def __str__(self) -> str:
+        return f"STRUCT<{', '.join(map(str, self.fields))}>"
+
+
+SqlType = Scalar | Decimal | Array | Map | Struct
+
+NUMBERS = (Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE)
+
+
+def is_number(type_: SqlType) -> bool:
+    return type_ in NUMBERS or isinstance(type_, Decimal)
+
+
+def is_scalar(type_: SqlType) -> bool:
+    """True for every type that has no parts."""
+    return isinstance(type_, (Scalar, Decimal))
+
+
+class Role(Enum):
+    """What a column is for its relation."""
+
+    VALUE = ""
+    KEY = "KEY"
+    HEADERS = "HEADERS"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a stream or a table. `header` names one header (`HEADER('x')`)."""
+
+    name: str
+    type: SqlType
+    role: Role = Role.VALUE
+    header: str | None = None
+
+    def __str__(self) -> str:
+        text = f"{quote(self.name)} {self.type}"
+        if self.header is not None:
+            escaped = self.header.replace("'", "''")
+            return f"{text} HEADER('{escaped}')"
+        return f"{text} {self.role.value}" if self.role.value else text
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a relation, key columns wherever they were declared."""
+
+    columns: tuple[Column, ...]
+
+    @property
+    def key(self) -> tuple[Column, ...]:
+        return tuple(c for c in self.columns if c.role is Role.KEY)
+
+    @property
+    def value(self) -> tuple[Column, ...]:
+        return tuple(c for c in self.columns if c.role is Role.VALUE)
+
+    @property
+    def headers(self) -> tuple[Column, ...]:
+        return tuple(c for c in self.columns if c.role is Role.HEADERS)
+
+    def find(self, name: str) -> Column | None:
+        return next((c for c in self.columns if c.name == name), None)
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.columns))
