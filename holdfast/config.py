@@ -26,12 +26,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeGuard
 
 from holdfast.errors import ConfigError, nearest
 from holdfast.names import ServiceId, TopicName
 
 DEFAULT_FILE = "holdfast.toml"
+DEFAULT_SERVICE = ServiceId("default")
 PREFIX = "HOLDFAST_"
 
 
@@ -43,7 +44,7 @@ class Settings:
     """The store, the embedded broker's data and the logs; one server at a time."""
     jar_dir: Path
     """Where fetched jars are kept; shared by all servers of a user."""
-    service_id: ServiceId = ServiceId("default")
+    service_id: ServiceId = DEFAULT_SERVICE
     """Names the service's internal topics: servers with different ids share a Kafka cluster and nothing else."""
     kafka: str | None = None
     """Bootstrap servers; None starts the embedded broker."""
@@ -125,18 +126,17 @@ def flag(value: object) -> bool:
     raise ValueError("true or false")
 
 
+def is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def whole(least: int, most: int | None = None) -> Reader:
     expected = f"a whole number from {least} to {most}" if most is not None else f"a whole number of at least {least}"
 
     def read(value: object) -> int:
         if isinstance(value, str) and re.fullmatch(r"-?[0-9][0-9_]*", value.strip()):
             value = int(value)
-        if (
-            isinstance(value, int)
-            and not isinstance(value, bool)
-            and least <= value
-            and (most is None or value <= most)
-        ):
+        if is_whole(value) and least <= value and (most is None or value <= most):
             return value
         raise ValueError(expected)
 
@@ -147,7 +147,7 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def size(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+    if is_whole(value) and value > 0:
         return value
     if isinstance(value, str) and (read := re.fullmatch(r"([1-9][0-9]*)\s*([KMGT]?)(?:I?B)?", value.strip().upper())):
         return int(read[1]) * UNITS[read[2]]
@@ -207,9 +207,8 @@ def load(
         file = Path(environment["HOLDFAST_CONFIG"])
     for name, value, place in (*from_file(file), *from_environment(environment), *from_flags(flags)):
         take(values, name, value, place)
-    values.setdefault(
-        "data_dir", base(environment, "XDG_DATA_HOME", ".local/share") / values.get("service_id", "default")
-    )
+    data_home = base(environment, "XDG_DATA_HOME", ".local/share")
+    values.setdefault("data_dir", data_home / values.get("service_id", DEFAULT_SERVICE))
     values.setdefault("jar_dir", base(environment, "XDG_CACHE_HOME", ".cache") / "jars")
     values.setdefault("store_memory", a_quarter_of_memory())
     settings = Settings(**values)

@@ -60,8 +60,9 @@ def pinned(which: JarSet) -> tuple[Jar, ...]:
     """The jars of a set, as the project pins them."""
     lines = (line.split() for line in files("holdfast").joinpath("jars.txt").read_text("utf-8").splitlines())
     return tuple(
-        Jar(*coordinate.split(":"), sha256)
+        Jar(organisation, name, revision, sha256)
         for kind, coordinate, sha256 in (line for line in lines if line and line[0] != "#")
+        for organisation, name, revision in [coordinate.split(":")]
         if kind == which
     )
 

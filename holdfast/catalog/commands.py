@@ -27,6 +27,7 @@ RELEASE = "0.1.0"
 PARTITIONS = "holdfast.topic.partitions"
 REPLICAS = "holdfast.topic.replicas"
 RETENTION_MS = "holdfast.topic.retention.ms"
+DELETE_TOPIC = "holdfast.topic.delete"
 EVERY_QUERY = "ALL"
 
 

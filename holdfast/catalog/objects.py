@@ -15,7 +15,10 @@ NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """How a topic is created when Kafka does not have it yet; None leaves the choice to the server."""
+    """How a topic is created when Kafka does not have it yet.
+
+    None leaves the choice to the server; for the topic of a query, that is what the query's source has.
+    """
 
     partitions: int | None = None
     replicas: int | None = None

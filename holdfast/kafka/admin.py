@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka import KafkaError as Reported
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
 from holdfast.config import Settings
 from holdfast.crash import crash_point
@@ -16,6 +16,9 @@ from holdfast.kafka.clients import kafka_client
 from holdfast.kafka.problems import client_log, reported, told
 from holdfast.kafka.records import Partition
 from holdfast.names import TopicName
+
+EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 SECONDS = 30.0
 VISIBLE_SECONDS = 15.0
@@ -121,19 +124,23 @@ class Admin:
 
     def starts(self, partitions: Iterable[Partition]) -> Mapping[Partition, int]:
         """The first offset that each partition still has."""
-        return self._offsets(partitions, OffsetSpec.earliest())
+        return self._offsets(partitions, EARLIEST, IsolationLevel.READ_COMMITTED)
 
     def ends(self, partitions: Iterable[Partition]) -> Mapping[Partition, int]:
         """Each partition's last stable offset: every record before it is committed or aborted."""
-        return self._offsets(partitions, OffsetSpec.latest())
+        return self._offsets(partitions, LATEST, IsolationLevel.READ_COMMITTED)
 
-    def _offsets(self, partitions: Iterable[Partition], spec: OffsetSpec) -> Mapping[Partition, int]:
+    def written(self, partitions: Iterable[Partition]) -> Mapping[Partition, int]:
+        """Where each partition ends with what is not yet committed."""
+        return self._offsets(partitions, LATEST, IsolationLevel.READ_UNCOMMITTED)
+
+    def _offsets(
+        self, partitions: Iterable[Partition], spec: OffsetSpec, isolation: IsolationLevel
+    ) -> Mapping[Partition, int]:
         asked = {TopicPartition(topic, partition): spec for topic, partition in partitions}
         if not asked:
             return {}
-        futures = self._client.list_offsets(
-            asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=SECONDS
-        )
+        futures = self._client.list_offsets(asked, isolation_level=isolation, request_timeout=SECONDS)
         found: dict[Partition, int] = {}
         for partition, future in futures.items():
             try:

@@ -257,9 +257,10 @@ class EmbeddedBroker:
         raise self._failed(f"did not answer within {START_SECONDS:.0f} s")
 
     def _failed(self, how: str) -> StartError:
+        said = tail(self._log_file, 15) + tail(self._log_file.with_suffix(".out"), 5)
         return StartError(
             f"the embedded Kafka broker {how}",
-            detail=f'The end of "{self._log_file}":\n{tail(self._log_file, 15)}{tail(self._log_file.with_suffix(".out"), 5)}',
+            detail=f'The end of "{self._log_file}":\n{said}',
             hint="To use another Kafka instead, start with --kafka host:port.",
         )
 

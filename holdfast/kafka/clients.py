@@ -211,7 +211,7 @@ def verification(told: Properties) -> Properties:
     if told.get("enable.ssl.certificate.verification", "true").lower() == "false":
         raise ConfigError(
             "certificates cannot be left unchecked: Spark's Kafka client always checks them",
-            hint='Remove "enable.ssl.certificate.verification" and name the certificate authority in "ssl.ca.location".',
+            hint='Remove "enable.ssl.certificate.verification" and name the authority in "ssl.ca.location".',
         )
     return {}
 

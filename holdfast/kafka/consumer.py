@@ -35,7 +35,7 @@ PASSING = frozenset({Reported._ALL_BROKERS_DOWN, Reported._TRANSPORT, Reported._
 class Fetched:
     """What a poll brought: records, how far each partition has now been read, and which can be read no more."""
 
-    records: pa.Table = NO_RECORDS
+    records: pa.Table = field(default_factory=lambda: NO_RECORDS)
     positions: Mapping[Partition, int] = field(default_factory=dict)
     changed: Mapping[Partition, TopicChanged] = field(default_factory=dict)
 
@@ -206,11 +206,15 @@ class RangeReader:
             if offset >= end - 1:
                 del left[partition]
             return offset < end
-        if error.code() in GONE or (error.code() == Reported._PARTITION_EOF and offset < end):
-            raise truncated(self._admin, partition, ranges[partition][0] if error.code() in GONE else end)
+        if error.code() in GONE:
+            raise truncated(self._admin, partition, ranges[partition][0])
         if error.code() != Reported._PARTITION_EOF:
             raise told(f'topic "{partition[0]}" cannot be read', error)
-        del left[partition]
+        if offset >= end:
+            del left[partition]
+        elif self._admin.written([partition])[partition] < end:
+            raise truncated(self._admin, partition, end)
+        # Else the markers of a transaction that was just committed are still on their way.
         return False
 
 

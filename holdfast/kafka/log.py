@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaError as Reported
-from confluent_kafka import Message
-
 from holdfast.config import Settings
 from holdfast.crash import crash_point
-from holdfast.errors import KafkaError, TopicChanged
+from holdfast.errors import TopicChanged
 from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.consumer import RangeReader
 from holdfast.kafka.transactions import TransactionalProducer
@@ -34,6 +31,7 @@ class CommandLog:
         self._reader = reader
         self._topic = settings.command_topic
         self._producer = TransactionalProducer(settings, f"holdfast-{settings.service_id}-commands", linger_ms=0)
+        self._end = 0
 
     def open(self) -> None:
         """Make the topic if there is none, and fence a server that was here before."""
@@ -50,7 +48,7 @@ class CommandLog:
                 detail=f"Its first offset is {start}: something deleted what was before.",
                 hint="Restore the topic from a copy; the objects created by the lost commands are not known otherwise.",
             )
-        records = self._reader.read({partition: (start, end)})
+        records = self._reader.read({partition: (start, max(end, self._end))})
         return [
             CommandRecord(row["offset"], row["key"] or b"", row["value"], row["timestamp"] or 0)
             for row in records.select(["offset", "key", "value", "timestamp"]).to_pylist()
@@ -59,20 +57,12 @@ class CommandLog:
 
     def append(self, key: bytes, value: bytes) -> int:
         """Write a command; it is durable, and its offset known, when this returns."""
-        placed: list[int] = []
-
-        def delivered(error: Reported | None, message: Message) -> None:
-            if error is None:
-                placed.append(message.offset() or 0)
-
         crash_point("before_command_append")
         self._producer.begin()
-        self._producer.produce(self._topic, value, key, partition=0, on_delivery=delivered)
-        self._producer.commit()
+        self._producer.produce(self._topic, value, key, partition=0)
+        self._end = self._producer.commit()[self._topic, 0]
         crash_point("after_command_append")
-        if not placed:
-            raise KafkaError(f'the command was written to "{self._topic}", but at an offset that is not known')
-        return placed[0]
+        return self._end - 1
 
     def close(self) -> None:
         self._producer.close()

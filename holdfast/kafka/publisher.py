@@ -5,7 +5,7 @@ fences the process that died, then reads the last marker, then goes on behind it
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from holdfast.crash import crash_point
 from holdfast.errors import KafkaError
 from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.consumer import RangeReader
+from holdfast.kafka.records import Partition
 from holdfast.kafka.transactions import TransactionalProducer
 from holdfast.names import StoreId, TopicName
 from holdfast.runtime.store.port import Time
@@ -53,7 +54,7 @@ class Marker:
             raise KafkaError(
                 "the marker of what was published cannot be read",
                 detail=f"It is {value[:200]!r}.",
-                hint="Something else writes to the service's internal topics; give this server a service_id of its own.",
+                hint="Something else writes to the service's internal topics; choose another service_id.",
             ) from cause
 
 
@@ -91,16 +92,17 @@ class TransactionalPublisher:
 
     def publish(
         self, store: StoreId, time: Time, outgoing: Sequence[Outgoing], *, published: Marker | None = None
-    ) -> None:
+    ) -> Mapping[Partition, int]:
         """Publish a tick. After a restart give the last marker: what it covers is left out.
 
         `outgoing` must be the same, in the same order, whenever it is given again for a time. On `TransactionAborted`
-        `last_marker` says where to go on.
+        `last_marker` says where to go on. Gives where the records end in each partition that got some.
         """
         rows = chunk = 0
+        ends: dict[Partition, int] = {}
         if published is not None:
             if published.time > time or (published.time == time and published.complete):
-                return
+                return ends
             if published.time == time:
                 rows, chunk = published.rows, published.chunk
         total = sum(part.rows.num_rows for part in outgoing)
@@ -110,7 +112,8 @@ class TransactionalPublisher:
             self.begin()
             for part in batch:
                 self.produce(part)
-            self.commit(Marker(store, time, rows, chunk, complete=rows == total))
+            ends |= self.commit(Marker(store, time, rows, chunk, complete=rows == total))
+        return ends
 
     def begin(self) -> None:
         self._producer.begin()
@@ -137,12 +140,13 @@ class TransactionalPublisher:
                 produce(topic, value, key, timestamp=timestamp or 0)
         crash_point("after_produce")
 
-    def commit(self, marker: Marker) -> None:
+    def commit(self, marker: Marker) -> Mapping[Partition, int]:
         """Write the marker into the transaction and commit both."""
         self._producer.produce(self._marker_topic, marker.encode(), self._producer.id.encode(), partition=0)
         crash_point("before_transaction_commit")
-        self._producer.commit()
+        ends = self._producer.commit()
         crash_point("after_transaction_commit")
+        return {partition: end for partition, end in ends.items() if partition[0] != self._marker_topic}
 
     def abort(self) -> None:
         self._producer.abort()

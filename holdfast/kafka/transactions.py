@@ -1,7 +1,8 @@
 """A transactional producer whose failures are told apart: it did not happen, another took over, Kafka is away."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
+from typing import Any
 
 from confluent_kafka import KafkaError as Reported
 from confluent_kafka import KafkaException, Message, Producer
@@ -10,13 +11,13 @@ from holdfast.config import Settings
 from holdfast.errors import KafkaError
 from holdfast.kafka.clients import kafka_client
 from holdfast.kafka.problems import FENCED, TransactionAborted, client_log, reported, told
+from holdfast.kafka.records import Partition
+from holdfast.names import TopicName
 
 TRANSACTION_MS = 300_000
 """Far above the longest transaction; a server that does not come back blocks its readers for no longer."""
 COMMIT_SECONDS = 240.0
 ATTEMPT_SECONDS = 30.0
-
-Delivered = Callable[[Reported | None, Message], None]
 
 
 class TransactionalProducer:
@@ -25,22 +26,21 @@ class TransactionalProducer:
     def __init__(self, settings: Settings, transactional_id: str, *, linger_ms: int = 5) -> None:
         self.id = transactional_id
         self._undelivered: Reported | None = None
-        self._producer = Producer(
-            {
-                **kafka_client(settings),
-                "transactional.id": transactional_id,
-                "transaction.timeout.ms": TRANSACTION_MS,
-                "partitioner": "murmur2_random",
-                "compression.type": "lz4",
-                "linger.ms": linger_ms,
-                "message.max.bytes": 16_777_216,
-                "queue.buffering.max.messages": 500_000,
-                "queue.buffering.max.kbytes": 262_144,
-                "delivery.report.only.error": True,
-                "on_delivery": self._delivered,
-            },
-            logger=client_log,
-        )
+        self._ends: dict[Partition, int] = {}
+        self._properties: dict[str, Any] = {
+            **kafka_client(settings),
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": TRANSACTION_MS,
+            "partitioner": "murmur2_random",
+            "compression.type": "lz4",
+            "linger.ms": linger_ms,
+            "message.max.bytes": 16_777_216,
+            "queue.buffering.max.messages": 500_000,
+            "queue.buffering.max.kbytes": 262_144,
+            "topic.metadata.propagation.max.ms": 10_000,
+            "on_delivery": self._delivered,
+        }
+        self._producer = Producer(self._properties, logger=client_log)
 
     def start(self) -> None:
         """Fence older producers of this id, and have their unfinished transaction aborted or its commit finished."""
@@ -48,6 +48,7 @@ class TransactionalProducer:
 
     def begin(self) -> None:
         self._undelivered = None
+        self._ends = {}
         try:
             self._producer.begin_transaction()
         except KafkaException as cause:
@@ -61,14 +62,12 @@ class TransactionalProducer:
         *,
         timestamp: int = 0,
         partition: int = -1,
-        headers: list[tuple[str, bytes | None]] | None = None,
-        on_delivery: Delivered | None = None,
+        headers: list[tuple[str, str | bytes | None]] | None = None,
     ) -> None:
         """Queue a record; waits while the queue is full. Partition -1 is by key, timestamp 0 is now."""
-        more = {"on_delivery": on_delivery} if on_delivery else {}
         while True:
             try:
-                self._producer.produce(topic, value, key, partition, timestamp=timestamp, headers=headers or [], **more)
+                self._producer.produce(topic, value, key, partition, timestamp=timestamp, headers=headers or [])
                 return
             except BufferError:
                 self._producer.poll(0.1)
@@ -79,9 +78,14 @@ class TransactionalProducer:
         """Wait until every record is with the brokers; their fate is the transaction's."""
         self._producer.flush(ATTEMPT_SECONDS)
 
-    def commit(self) -> None:
-        """Commit; when this returns, readers see all of it. `TransactionAborted`: none of it, for ever."""
+    def commit(self) -> Mapping[Partition, int]:
+        """Commit, and say where the transaction's records end in each partition.
+
+        It has then happened for good, and is seen by readers as soon as its markers are written: some milliseconds
+        later. `TransactionAborted`: nothing of it has happened, or will.
+        """
         self._retried("a transaction cannot be committed", self._producer.commit_transaction)
+        return self._ends
 
     def abort(self) -> None:
         """Give the transaction up; none of it will be read."""
@@ -90,7 +94,6 @@ class TransactionalProducer:
     def close(self) -> None:
         """Give up what is queued. An unfinished transaction is aborted by the next producer of this id."""
         self._producer.purge()
-        self._producer.close()
 
     def _retried(self, doing: str, call: Callable[[float], None]) -> None:
         deadline = monotonic() + COMMIT_SECONDS
@@ -106,11 +109,22 @@ class TransactionalProducer:
         error = reported(cause)
         if error.txn_requires_abort() and error.code() not in FENCED:
             reason = told(doing, self._undelivered or error)
-            self.abort()
+            self._abort_and_renew()
             return TransactionAborted(doing, detail=reason.detail, hint=reason.hint)
         return told(doing, cause)
 
-    def _delivered(self, error: Reported | None, _message: Message) -> None:
-        # The first failure is the reason; those that follow say only that the batch was given up.
-        if error is not None and self._undelivered is None:
+    def _abort_and_renew(self) -> None:
+        """Abort and go on with a new producer: after a refused record librdkafka's own counts sequences wrongly.
+
+        The abort succeeds only while no other producer has this id: a server that lost it does not take it back.
+        """
+        self.abort()
+        self._producer = Producer(self._properties, logger=client_log)
+        self.start()
+
+    def _delivered(self, error: Reported | None, message: Message) -> None:
+        if error is None:
+            self._ends[TopicName(message.topic() or ""), message.partition() or 0] = (message.offset() or 0) + 1
+        elif self._undelivered is None:
+            # The first failure is the reason; those that follow say only that the batch was given up.
             self._undelivered = error

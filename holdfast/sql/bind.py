@@ -17,6 +17,17 @@ __all__ = ["bind", "bind_select"]
 
 def bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, str] = NO_PROPERTIES) -> BoundStatement:
     """Bind a statement; `properties` are those of the session and the server."""
+    try:
+        return _bind(statement, catalog, properties)
+    except RecursionError:
+        raise NotSupported(
+            "the statement is nested too deeply",
+            hint="Write many alternatives as IN (…), and long sums with brackets in the middle.",
+            position=statement.position,
+        ) from None
+
+
+def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, str]) -> BoundStatement:
     match statement:
         case sql.CreateSource():
             return bind_create_source(statement, catalog, properties)

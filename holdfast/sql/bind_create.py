@@ -74,6 +74,12 @@ def bind_create_as(
     )
     source = query.source.formats
     topic = with_.topic or TopicName(properties.get(TOPIC_PREFIX, "") + statement.name.text)
+    if topic == query.source.topic:
+        raise BindError(
+            f"the query cannot write to the topic that it reads: '{topic}'",
+            hint="Give it another topic: WITH (KAFKA_TOPIC='…').",
+            position=with_.position("KAFKA_TOPIC") or statement.name.position,
+        )
     target = _target(
         statement,
         with_,

@@ -7,7 +7,7 @@ from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import BindError, NotSupported, WrongObjectKind
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression, Lambda
-from holdfast.runtime.functions.registry import is_aggregate
+from holdfast.runtime.functions.registry import functions, is_aggregate
 from holdfast.sql import statements as sql
 from holdfast.sql.bound import BoundColumn, BoundQuery, BoundSelect, SelectKind
 from holdfast.sql.projection import bind_projection
@@ -36,14 +36,14 @@ def bind_query(select: sql.Select, catalog: Catalog) -> BoundQuery:
     having = relation.condition(select.having, clause="HAVING") if select.having is not None else None
     if group_by or having is not None or any(_aggregates(column.expression) for column in projection):
         _check_aggregation(select, relation, projection, group_by, having)
-        keys = _grouped_keys(projection, group_by)
+        keys = _key_names(select, projection, group_by, what="grouping expression")
     else:
-        keys = _source_keys(projection, relation)
+        keys = _key_names(select, projection, _source_key(relation), what="key column")
     if len(keys) == len(projection):
         raise BindError(
             "the result has no value columns",
             detail=f"Only the key is selected: {', '.join(keys)}.",
-            hint=f"Copy it into the value with AS_VALUE({keys[0]}) AS {keys[0]}_1." if keys else None,
+            hint=_copy_hint(keys[0], f"{keys[0]}_1") if keys else None,
             position=select.position,
         )
     return BoundQuery(
@@ -146,17 +146,18 @@ def _aggregates(expression: Expression) -> list[Call]:
 # ---- keys
 
 
-def _source_keys(projection: tuple[BoundColumn, ...], relation: Relation) -> tuple[str, ...]:
-    """The names under which the result keeps the source's key; each key column must be there once."""
-    wanted = [ColumnRef(column.name) for column in relation.object.schema.key]
-    return _key_names(projection, wanted, what="key column")
+def _source_key(relation: Relation) -> list[Expression]:
+    return [ColumnRef(column.name) for column in relation.object.schema.key]
 
 
-def _grouped_keys(projection: tuple[BoundColumn, ...], group_by: tuple[Expression, ...]) -> tuple[str, ...]:
-    return _key_names(projection, group_by, what="grouping expression")
+def _copy_hint(key: str, name: str) -> str | None:
+    return f"Copy it into the value with AS_VALUE({key}) AS {name}." if "AS_VALUE" in functions() else None
 
 
-def _key_names(projection: tuple[BoundColumn, ...], wanted: Sequence[Expression], *, what: str) -> tuple[str, ...]:
+def _key_names(
+    select: sql.Select, projection: tuple[BoundColumn, ...], wanted: Sequence[Expression], *, what: str
+) -> tuple[str, ...]:
+    """The names under which the result has the parts of its key; each must be selected once."""
     names = []
     for expression in wanted:
         found = [column for column in projection if column.expression == expression]
@@ -167,12 +168,13 @@ def _key_names(projection: tuple[BoundColumn, ...], wanted: Sequence[Expression]
                 f"the {what} {text} is missing from the select list",
                 detail="The key of the result is made of it.",
                 hint=f"Write SELECT {every}, …",
+                position=select.position,
             )
         if len(found) > 1:
             aliases = " and ".join(column.name for column in found)
             raise BindError(
                 f"the {what} {text} is selected more than once, as {aliases}",
-                hint=f"Copy it into the value with AS_VALUE({text}) AS {found[1].name}.",
+                hint=_copy_hint(text, found[1].name),
                 position=found[1].expression.position,
             )
         names.append(found[0].name)

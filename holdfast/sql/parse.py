@@ -11,7 +11,7 @@ from typing import Any
 from lark import Lark, Token, UnexpectedToken
 
 from holdfast.errors import Position, SyntaxProblem
-from holdfast.runtime.expressions.lexer import Lines, SqlLexer
+from holdfast.runtime.expressions.lexer import RESERVED, Lines, SqlLexer
 from holdfast.runtime.expressions.parse import read_grammar, syntax_problem
 from holdfast.runtime.expressions.transform import position_of
 from holdfast.sql.statements import Refused, Select, Statement
@@ -20,6 +20,8 @@ from holdfast.sql.transform import StatementTransformer
 _GRAMMAR = Path(__file__).with_name("grammar.lark")
 _START = "statement_start"
 _END = "SEMICOLON"
+# Where these stand instead of an expression, something was left out.
+_EXPRESSION_ENDS = frozenset({"FROM", "WHERE", "GROUP", "HAVING", "LIMIT", "AS", "ON", "AND", "OR", "THEN", "END"})
 
 # Statements of ksqlDB, Materialize and later releases, by their leading words; the longest match names the refusal.
 _REFUSED = (
@@ -122,15 +124,19 @@ class _Reader:
         self._ahead: deque[Token] = deque()
 
     def __iter__(self) -> Iterator[ParsedStatement]:
-        while (token := self._next()) is not None:
+        # The lexer asks the parser which keywords it can use, so the parser starts anew before the next token is read.
+        while (token := self._anew()) is not None:
             if token.type != _END:
                 yield self._statement(token)
+
+    def _anew(self) -> Token | None:
+        self._state.state_stack[:], self._state.value_stack[:] = self._start, []
+        return self._next()
 
     def _next(self) -> Token | None:
         return self._ahead.popleft() if self._ahead else next(self._tokens, None)
 
     def _statement(self, first: Token) -> ParsedStatement:
-        self._state.state_stack[:], self._state.value_stack[:] = self._start, []
         read: list[Token] = []
         token: Token | None = first
         try:
@@ -142,16 +148,21 @@ class _Reader:
             self._parser.feed_token(end)
             return self._parsed(self._parser.feed_eof(end), read)
         except UnexpectedToken as problem:
-            refused = self._refused(read)
+            refused = self._refused(read, token)
             if refused is not None:
                 return refused
             if token is None:
                 problem.token = Token("$END", "")
             raise _problem(self._text, problem) from None
 
-    def _refused(self, read: list[Token]) -> ParsedStatement | None:
+    def _refused(self, read: list[Token], last: Token | None) -> ParsedStatement | None:
         """The whole of a statement that is known but not built, if its leading words say so."""
-        while len(read) + len(self._ahead) < _LONGEST and (token := next(self._tokens, None)) is not None:
+        if last is not None and last.type == _END:
+            self._ahead.append(last)
+        while not self._ahead or (self._ahead[-1].type != _END and len(read) + len(self._ahead) < _LONGEST):
+            token = next(self._tokens, None)
+            if token is None:
+                break
             self._ahead.append(token)
         words = tuple(str(token).upper() for token in (*read, *self._ahead))
         matches = [known for known in _REFUSED if words[: len(known)] == known and len(read) <= len(known) + 1]
@@ -167,13 +178,17 @@ class _Reader:
 
 
 def _problem(text: str, problem: UnexpectedToken) -> SyntaxProblem:
-    """The mistake in words; a misspelt keyword is told the nearest one that fits its place."""
+    """The mistake in words; a misspelt keyword is told the nearest that fits, a reserved word how to be a name."""
     error = syntax_problem(text, problem, _words())
-    fitting = [_words()[name] for name in problem.accepts or problem.expected if name in _words()]
-    keywords = sorted(word for word in fitting if word.isalpha() and word.isupper())
-    close = get_close_matches(str(problem.token).upper(), keywords, n=1, cutoff=0.75)
-    if close and problem.token.type != "$END":
+    accepted = problem.accepts or problem.expected
+    word = str(problem.token)
+    keywords = sorted(_words()[name] for name in accepted if _words().get(name, "").isupper())
+    close = get_close_matches(word.upper(), [keyword for keyword in keywords if keyword.isalpha()], n=1, cutoff=0.75)
+    if close and word:
         return SyntaxProblem(error.message, hint=f"Did you mean {close[0]}?", position=error.position)
+    if "IDENT" in accepted and word.upper() in RESERVED and problem.token.type not in _EXPRESSION_ENDS:
+        hint = f"{word.upper()} is a reserved word; as a name, write it in back-quotes: `{word.upper()}`."
+        return SyntaxProblem(error.message, hint=hint, position=error.position)
     return error
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from lark import Token
@@ -24,6 +25,24 @@ Children = list[Any]
 T = TypeVar("T")
 
 LIMIT_MAX = 2**31 - 1
+ITEMS = "select list"
+ORDER = {
+    name: place
+    for place, names in enumerate(
+        (
+            ("JOIN",),
+            ("WINDOW",),
+            ("WHERE",),
+            ("GROUP BY", "GROUP BY ()", "PARTITION BY"),
+            ("HAVING",),
+            ("ORDER BY",),
+            ("EMIT",),
+            ("LIMIT",),
+        )
+    )
+    for name in names
+}
+"""The clauses of a query, by their place in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +68,7 @@ class _Part:
 
     name: str
     value: Any
+    position: Position | None = None
 
 
 def _identifier(name: Name) -> sql.Identifier:
@@ -238,32 +258,40 @@ class StatementTransformer(ExpressionTransformer):
     # ---- SELECT
 
     def select(self, children: Children) -> sql.Select:
-        parts = {child.name: child.value for child in children if isinstance(child, _Part)}
         relation = _pick(children, sql.Relation)
         assert relation is not None
+        parts = [child for child in children if isinstance(child, _Part)]
+        _check_order(parts)
+        value = {part.name: part.value for part in parts}
         distinct = [child for child in children if isinstance(child, Token) and child.type == "DISTINCT"]
         clauses = [sql.Clause("DISTINCT", position_of(token)) for token in distinct]
-        clauses += [child for child in children if isinstance(child, sql.Clause)]
+        clauses += [part.value for part in parts if isinstance(part.value, sql.Clause)]
         return sql.Select(
-            items=parts["items"],
+            items=value[ITEMS],
             relation=relation,
-            where=parts.get("where"),
-            group_by=parts.get("group_by", ()),
-            having=parts.get("having"),
-            emit=parts.get("emit"),
-            limit=parts.get("limit"),
+            where=value.get("WHERE"),
+            group_by=value.get("GROUP BY", ()),
+            having=value.get("HAVING"),
+            emit=value.get("EMIT"),
+            limit=value.get("LIMIT"),
             clauses=tuple(clauses),
             position=position_of(children[0]),
         )
 
     def select_items(self, children: Children) -> _Part:
-        return _Part("items", tuple(children))
+        return _Part(ITEMS, tuple(children))
 
     def bare_item(self, children: Children) -> sql.SelectItem:
         return sql.SelectExpression(children[0], None, position_of(children[0]))
 
     def named_item(self, children: Children) -> sql.SelectItem:
         return sql.SelectExpression(children[0], str(children[1]), position_of(children[0]))
+
+    def alias(self, children: Children) -> str:
+        return str(children[0])
+
+    def keyword_alias(self, children: Children) -> str:
+        return str(children[0]).upper()
 
     def star(self, children: Children) -> sql.SelectItem:
         return sql.SelectStar(None, position_of(children[0]))
@@ -278,37 +306,53 @@ class StatementTransformer(ExpressionTransformer):
         return sql.Relation(str(children[0]), str(children[-1]), position_of(children[0]))
 
     def where(self, children: Children) -> _Part:
-        return _Part("where", children[0])
+        return _Part("WHERE", children[1], position_of(children[0]))
 
-    def group_by(self, children: Children) -> _Part | sql.Clause:
-        if not children:
-            return sql.Clause("GROUP BY ()")
-        return _Part("group_by", tuple(children[0]))
+    def group_by(self, children: Children) -> _Part:
+        return _Part("GROUP BY", tuple(children[1]), position_of(children[0]))
+
+    def group_by_set(self, children: Children) -> _Part:
+        return _Part("GROUP BY", tuple(children[1:]), position_of(children[0]))
+
+    def group_by_nothing(self, children: Children) -> _Part:
+        return _clause("GROUP BY ()", children)
 
     def having(self, children: Children) -> _Part:
-        return _Part("having", children[0])
+        return _Part("HAVING", children[1], position_of(children[0]))
 
     def emit(self, children: Children) -> _Part:
-        return _Part("emit", sql.Emit(str(children[0]).upper()))
+        return _Part("EMIT", sql.Emit(str(children[1]).upper()), position_of(children[0]))
 
     def limit(self, children: Children) -> _Part:
-        value = int(str(children[0]))
+        value = int(str(children[1]))
         if value > LIMIT_MAX:
-            raise SyntaxProblem(f"a LIMIT must be at most {LIMIT_MAX}", position=position_of(children[0]))
-        return _Part("limit", value)
+            raise SyntaxProblem(f"a LIMIT must be at most {LIMIT_MAX}", position=position_of(children[1]))
+        return _Part("LIMIT", value, position_of(children[0]))
 
-    def join(self, children: Children) -> sql.Clause:
-        return sql.Clause("JOIN", self._token(children))
+    def join(self, children: Children) -> _Part:
+        return _clause("JOIN", children)
 
-    def window(self, children: Children) -> sql.Clause:
-        return sql.Clause("WINDOW", self._token(children))
+    def window(self, children: Children) -> _Part:
+        return _clause("WINDOW", children)
 
-    def partition_by(self, children: Children) -> sql.Clause:
-        return sql.Clause("PARTITION BY", self._token(children))
+    def partition_by(self, children: Children) -> _Part:
+        return _clause("PARTITION BY", children)
 
-    def order_by(self, children: Children) -> sql.Clause:
-        return sql.Clause("ORDER BY", self._token(children))
+    def order_by(self, children: Children) -> _Part:
+        return _clause("ORDER BY", children)
 
-    @staticmethod
-    def _token(children: Children) -> Position | None:
-        return position_of(_pick(children, Token))
+
+def _clause(name: str, children: Children) -> _Part:
+    position = position_of(_pick(children, Token))
+    return _Part(name, sql.Clause(name, position), position)
+
+
+def _check_order(parts: list[_Part]) -> None:
+    """Refuse clauses that are out of order or given twice."""
+    written = [part for part in parts if part.name in ORDER]
+    for before, after in pairwise(written):
+        first, second = ORDER[before.name], ORDER[after.name]
+        if before.name == after.name and before.name != "JOIN":
+            raise SyntaxProblem(f"{after.name} is given twice", position=after.position)
+        if second < first:
+            raise SyntaxProblem(f"{after.name} must come before {before.name}", position=after.position)

@@ -44,7 +44,9 @@ def decimal_arithmetic(
     )
     if digits > MAX_PRECISION:
         raise NotRenderable(f"{operator.value} of DECIMALs with {digits} digits")
-    return f"CAST({text} AS {physical_type(result, dialect)})"
+    # DuckDB computes in the width of the wider operand and raises beyond it.
+    roomy = f"CAST({a} AS DECIMAL({digits},{left_type.scale}))"
+    return f"CAST(({roomy} {operator.value} {b}) AS {physical_type(result, dialect)})"
 
 
 def negate(type_: SqlType, text: str, dialect: Dialect) -> str:

@@ -43,9 +43,7 @@ class Scope:
             relation = ref.qualifier or self.relation
             raise UnknownColumn(ref.name, relation=relation, known=known, position=ref.position)
         choices = " or ".join(f"{c.qualifier}.{c.name}" if c.qualifier else c.name for c in found)
-        raise BindError(
-            f'column "{ref.name}" is ambiguous', hint=f"Write {choices}.", position=ref.position
-        )
+        raise BindError(f'column "{ref.name}" is ambiguous', hint=f"Write {choices}.", position=ref.position)
 
     def with_parameters(self, parameters: Iterable[ScopeColumn]) -> "Scope":
         """The scope inside a lambda: its parameters hide columns of the same name."""

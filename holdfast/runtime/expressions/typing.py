@@ -214,9 +214,11 @@ class _Inference:
         if not isinstance(base, Struct):
             raise TypeMismatch(f"{_show(base)} has no fields", position=expression.position)
         columns = tuple(ScopeColumn(field.name, field.type) for field in base.fields)
-        return Scope(columns, format_expression(expression.base)).find(
-            tree.ColumnRef(name, None, expression.position)
-        ).type
+        return (
+            Scope(columns, format_expression(expression.base))
+            .find(tree.ColumnRef(name, None, expression.position))
+            .type
+        )
 
 
 def _literal_for(item: Expression, target: SqlType | None) -> bool:

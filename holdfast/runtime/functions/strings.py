@@ -38,8 +38,7 @@ _SPARK_PLACES = (
     "filter(sequence(1, greatest(length({0}) - length({1}) + 1, 1)), i -> substring({0}, i, length({1})) = {1})"
 )
 _DUCK_PLACES = (
-    "list_filter(range(1, greatest(length({0}) - length({1}) + 2, 2)),"
-    " lambda i: substring({0}, i, length({1})) = {1})"
+    "list_filter(range(1, greatest(length({0}) - length({1}) + 2, 2)), lambda i: substring({0}, i, length({1})) = {1})"
 )
 _LIMIT = "length({0}) + {2} + 1"
 
@@ -58,10 +57,7 @@ def _duck_nth(occurrence: str) -> str:
 
 def _nth(forward: str, backward: str) -> str:
     found = f"CASE WHEN {{2}} > 0 THEN {forward} WHEN {{2}} < 0 THEN {backward} END"
-    return (
-        "CASE WHEN {0} IS NULL OR {1} IS NULL THEN 0 WHEN {2} IS NULL THEN NULL"
-        f" ELSE COALESCE({found}, 0) END"
-    )
+    return f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL THEN 0 WHEN {{2}} IS NULL THEN NULL ELSE COALESCE({found}, 0) END"
 
 
 FUNCTIONS = (
@@ -111,9 +107,7 @@ FUNCTIONS = (
             ScalarForm(parameters=(STRING, INTEGER), returns=STRING, spark=_SPARK_TAIL, duckdb=_DUCK_TAIL),
             ScalarForm(parameters=(STRING, INTEGER, INTEGER), returns=STRING, spark=_SPARK_PART, duckdb=_DUCK_PART),
             ScalarForm(parameters=(BYTES, INTEGER), returns=BYTES, spark=_SPARK_TAIL, duckdb=_DUCK_BYTES_TAIL),
-            ScalarForm(
-                parameters=(BYTES, INTEGER, INTEGER), returns=BYTES, spark=_SPARK_PART, duckdb=_DUCK_BYTES_PART
-            ),
+            ScalarForm(parameters=(BYTES, INTEGER, INTEGER), returns=BYTES, spark=_SPARK_PART, duckdb=_DUCK_BYTES_PART),
         ),
         examples=(
             Example(call="SUBSTRING('stream', 2, 3)", gives="'tre'"),

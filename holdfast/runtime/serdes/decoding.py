@@ -38,10 +38,11 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """How the records of a topic become rows of `schema`."""
+    """How the records of a topic become rows of `schema`. With `keyed`, a record without a key is bad."""
 
     schema: Schema
     formats: Formats
+    keyed: bool = False
 
     def sql(self, view: str, spellings: frozenset[str]) -> str:
         """The SELECT that decodes the records of a view; `spellings` are JSON names seen so far."""
@@ -58,7 +59,7 @@ class Decoder:
         typed += [f"{sql} AS c{i}" for i, sql in enumerate(value.typed)]
         texts = "".join(f", {name}" for name, _ in (*key.texts, *value.texts))
         level = f"SELECT part, off, ts, key, value{kept}{texts}, {', '.join(typed) or 'NULL AS none'} FROM ({level})"
-        bad = _bad(key, value, self.schema)
+        bad = _bad(key, value, self)
         names = [f"k{i}" for i in range(len(self.schema.key))] + [f"c{i}" for i in range(len(self.schema.value))]
         level = f"SELECT part, off, ts, value IS NULL AS tombstone, {bad} AS bad{_list(names)} FROM ({level})"
         nulled = [f"IF(bad = 0, {name}, NULL) AS {name}" for name in names]
@@ -120,11 +121,14 @@ def _json(columns: Sequence[Column], raw: str, *, unwrapped: bool, prefix: str, 
     )
 
 
-def _bad(key: Side, value: Side, schema: Schema) -> str:
+def _bad(key: Side, value: Side, decoder: Decoder) -> str:
+    schema = decoder.schema
     failed = [f"(key IS NOT NULL AND ({key.corrupt}))", f"(value IS NOT NULL AND ({value.corrupt}))"]
     for prefix, decoded, columns in (("k", key, schema.key), ("c", value, schema.value)):
         if decoded.texts:
             failed += [f"({prefix}t{i} IS NOT NULL AND {prefix}{i} IS NULL)" for i in range(len(columns))]
+    if decoder.keyed:
+        failed.append("(" + " AND ".join(f"k{i} IS NULL" for i in range(len(schema.key))) + ")")
     misspelled = [side.misspelled for side in (key, value) if side.misspelled]
     unknown = f" WHEN {' OR '.join(misspelled)} THEN {UNKNOWN_SPELLING}" if misspelled else ""
     return f"CASE{unknown} WHEN {' OR '.join(failed)} THEN {UNDECODABLE} ELSE {GOOD} END"

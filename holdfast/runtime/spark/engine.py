@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -42,7 +43,7 @@ class TopicRange:
     ranges: tuple[OffsetRange, ...]
 
 
-ViewInput = pa.Table | TopicRange
+ViewInput: TypeAlias = pa.Table | TopicRange
 
 
 @dataclass(frozen=True, slots=True)

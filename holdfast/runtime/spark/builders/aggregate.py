@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from holdfast.errors import PlanError
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.physical import Dialect, duckdb_type, physical_type, spark_type
-from holdfast.runtime.expressions.render import render
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.tree import Call, Cast
 from holdfast.runtime.expressions.typing import infer
@@ -18,6 +17,7 @@ from holdfast.runtime.functions.declaration import AggregateForm
 from holdfast.runtime.functions.registry import Resolved, resolve
 from holdfast.runtime.plan.steps import StreamAggregate
 from holdfast.runtime.spark.fragment import BAD, TS, Fragment, column
+from holdfast.runtime.spark.meaning import Meaning
 from holdfast.runtime.spark.relation import Side, StreamRelation, TableRelation, pseudo_columns
 from holdfast.runtime.store.port import Layout, Merge
 from holdfast.types import Column, SqlType
@@ -103,13 +103,13 @@ class Aggregation:
 
 
 
-def build_stream_aggregate(step: StreamAggregate, source: StreamRelation, used: Iterable[str]) -> Aggregation:
+def build_stream_aggregate(step: StreamAggregate, source: StreamRelation, used: Iterable[str], meaning: Meaning) -> Aggregation:
     """`used` are the columns that later steps read; carried columns that none reads are not kept."""
     scope = source.scope()
     parts: list[Part] = []
     first = 0
     for index, text in enumerate(step.aggregation_functions):
-        part = _function(text, f"KSQL_AGG_VARIABLE_{index}", scope, first)
+        part = _function(text, f"KSQL_AGG_VARIABLE_{index}", scope, first, meaning)
         parts.append(part)
         first += len(part.types)
     wanted = set(used)
@@ -120,16 +120,16 @@ def build_stream_aggregate(step: StreamAggregate, source: StreamRelation, used: 
     return Aggregation(source, tuple(parts))
 
 
-def _function(text: str, name: str, scope: Scope, first: int) -> Part:
+def _function(text: str, name: str, scope: Scope, first: int, meaning: Meaning) -> Part:
     call = parse_expression(text)
     if not isinstance(call, Call):
         raise PlanError(f"{text} is not a call of an aggregate function")
-    resolved = resolve(call, [infer(argument, scope) for argument in call.arguments])
+    resolved = resolve(call, [infer(a, scope, meaning.release) for a in call.arguments], meaning.release)
     form = resolved.form
     if not isinstance(form, AggregateForm):
         raise PlanError(f"{call.name} is not an aggregate function")
     types = form.state(resolved.types)
-    arguments = _arguments(call, resolved, scope)
+    arguments = _arguments(call, resolved, scope, meaning)
     spark = {f"t{i}": spark_type(t) for i, t in enumerate(types)}
     duckdb = {f"t{i}": duckdb_type(t) for i, t in enumerate(types)}
     columns = {f"{side}{i}": f"{side}{first + i}" for i in range(len(types)) for side in "sp"}
@@ -144,9 +144,9 @@ def _function(text: str, name: str, scope: Scope, first: int) -> Part:
     )
 
 
-def _arguments(call: Call, resolved: Resolved, scope: Scope) -> Sequence[str]:
+def _arguments(call: Call, resolved: Resolved, scope: Scope, meaning: Meaning) -> Sequence[str]:
     casts = (Cast(argument, type_) for argument, type_ in zip(call.arguments, resolved.types, strict=True))
-    return [render(cast, scope, Dialect.SPARK) for cast in casts]
+    return [meaning.spark(cast, scope) for cast in casts]
 
 
 def _carried(name: str, scope: Scope, first: int) -> Part:

@@ -1,24 +1,23 @@
 """Filters: keep the rows for which an expression is true."""
 
 from holdfast.runtime.expressions.parse import parse_expression
-from holdfast.runtime.expressions.physical import Dialect
-from holdfast.runtime.expressions.render import render
 from holdfast.runtime.plan.steps import StreamFilter, TableFilter
+from holdfast.runtime.spark.meaning import Meaning
 from holdfast.runtime.spark.relation import Side, StreamRelation, TableRelation
 
 
-def build_stream_filter(step: StreamFilter, source: StreamRelation) -> StreamRelation:
+def build_stream_filter(step: StreamFilter, source: StreamRelation, meaning: Meaning) -> StreamRelation:
     """Bad rows pass, to be counted at the end."""
-    condition = render(parse_expression(step.filter_expression), source.scope(), Dialect.SPARK)
+    condition = meaning.spark(parse_expression(step.filter_expression), source.scope())
     return StreamRelation(f"SELECT * FROM ({source.sql}) WHERE bad > 0 OR ({condition})", source.key, source.value)
 
 
-def build_table_filter(step: TableFilter, source: TableRelation) -> TableRelation:
+def build_table_filter(step: TableFilter, source: TableRelation, meaning: Meaning) -> TableRelation:
     """A side of the delta whose row does not fit is absent, so that a row which stops fitting is deleted."""
     expression = parse_expression(step.filter_expression)
     sides = []
     for side in Side:
-        condition = render(expression, source.scope(side), Dialect.SPARK)
+        condition = meaning.spark(expression, source.scope(side))
         prefix = side.value
         values = "".join(f", {prefix}{i}" for i in range(len(source.value)))
         sides.append(f"{prefix}_present AND coalesce({condition}, false) AS {prefix}_present{values}, {prefix}_ts")

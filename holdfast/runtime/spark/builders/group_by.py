@@ -1,24 +1,22 @@
 """Groupings: give a stream the key of GROUP BY. Rows with a null in that key belong to no group."""
 
 from holdfast.runtime.expressions.parse import parse_expression
-from holdfast.runtime.expressions.physical import Dialect
-from holdfast.runtime.expressions.render import render
 from holdfast.runtime.expressions.tree import ColumnRef, Expression
-from holdfast.runtime.expressions.typing import type_of
 from holdfast.runtime.plan.steps import StreamGroupBy, StreamGroupByKey
+from holdfast.runtime.spark.meaning import Meaning
 from holdfast.runtime.spark.relation import StreamRelation
 from holdfast.types import Column, Role
 
 
-def build_stream_group_by_key(_step: StreamGroupByKey, source: StreamRelation) -> StreamRelation:
+def build_stream_group_by_key(_step: StreamGroupByKey, source: StreamRelation, meaning: Meaning) -> StreamRelation:
     return StreamRelation(f"SELECT * FROM ({source.sql}) WHERE {_grouped(source)}", source.key, source.value)
 
 
-def build_stream_group_by(step: StreamGroupBy, source: StreamRelation) -> StreamRelation:
+def build_stream_group_by(step: StreamGroupBy, source: StreamRelation, meaning: Meaning) -> StreamRelation:
     expressions = [parse_expression(text) for text in step.group_by_expressions]
     scope = source.scope()
-    key = tuple(Column(_name(e, i), type_of(e, scope), Role.KEY) for i, e in enumerate(expressions))
-    keys = [f"{render(e, scope, Dialect.SPARK)} AS k{i}" for i, e in enumerate(expressions)]
+    key = tuple(Column(_name(e, i), meaning.type(e, scope), Role.KEY) for i, e in enumerate(expressions))
+    keys = [f"{meaning.spark(e, scope)} AS k{i}" for i, e in enumerate(expressions)]
     inner = f"SELECT {', '.join([*keys, *source.values, 'ts', 'part', 'off', 'bad'])} FROM ({source.sql})"
     grouped = StreamRelation(inner, key, source.value)
     return StreamRelation(f"SELECT * FROM ({inner}) WHERE {_grouped(grouped)}", key, source.value)

@@ -4,43 +4,41 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.runtime.expressions.parse import parse_named
-from holdfast.runtime.expressions.physical import Dialect
-from holdfast.runtime.expressions.render import render
 from holdfast.runtime.expressions.scope import Scope
 from holdfast.runtime.expressions.tree import NamedExpression
-from holdfast.runtime.expressions.typing import type_of
 from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.steps import StreamSelect, TableSelect
+from holdfast.runtime.spark.meaning import Meaning
 from holdfast.runtime.spark.relation import Side, StreamRelation, TableRelation
 from holdfast.types import Column
 
 
-def build_stream_select(step: StreamSelect, source: StreamRelation) -> StreamRelation:
+def build_stream_select(step: StreamSelect, source: StreamRelation, meaning: Meaning) -> StreamRelation:
     selected = [parse_named(text) for text in step.select_expressions]
     scope = source.scope()
     kept = given(step.selected_keys)
     keys = [(f"k{i}", c) for i, c in enumerate(source.key) if kept is None or c.name in kept]
     projected = [f"{name} AS k{i}" for i, (name, _) in enumerate(keys)]
-    projected += [f"{render(item.expression, scope, Dialect.SPARK)} AS c{i}" for i, item in enumerate(selected)]
+    projected += [f"{meaning.spark(item.expression, scope)} AS c{i}" for i, item in enumerate(selected)]
     sql = f"SELECT {', '.join([*projected, 'ts', 'part', 'off', 'bad'])} FROM ({source.sql})"
-    return StreamRelation(sql, renamed([c for _, c in keys], given(step.key_column_names)), columns(selected, scope))
+    return StreamRelation(sql, renamed([c for _, c in keys], given(step.key_column_names)), columns(selected, scope, meaning))
 
 
-def build_table_select(step: TableSelect, source: TableRelation) -> TableRelation:
+def build_table_select(step: TableSelect, source: TableRelation, meaning: Meaning) -> TableRelation:
     selected = [parse_named(text) for text in step.select_expressions]
     projected = list(source.keys)
     for side in Side:
         scope, prefix = source.scope(side), side.value
-        rendered = [f"{render(item.expression, scope, Dialect.SPARK)} AS {prefix}{i}" for i, item in enumerate(selected)]
+        rendered = [f"{meaning.spark(item.expression, scope)} AS {prefix}{i}" for i, item in enumerate(selected)]
         projected += [f"{prefix}_present", *rendered, f"{prefix}_ts"]
     sql = f"SELECT {', '.join(projected)} FROM ({source.sql})"
     key = renamed(source.key, given(step.key_column_names))
-    return TableRelation(sql, key, columns(selected, source.scope(Side.AFTER)))
+    return TableRelation(sql, key, columns(selected, source.scope(Side.AFTER), meaning))
 
 
-def columns(selected: Sequence[NamedExpression], scope: Scope) -> tuple[Column, ...]:
+def columns(selected: Sequence[NamedExpression], scope: Scope, meaning: Meaning) -> tuple[Column, ...]:
     """The value columns that a select list gives."""
-    return tuple(Column(item.name, type_of(item.expression, scope)) for item in selected)
+    return tuple(Column(item.name, meaning.type(item.expression, scope)) for item in selected)
 
 
 def renamed(key: Sequence[Column], names: Sequence[str] | None) -> tuple[Column, ...]:

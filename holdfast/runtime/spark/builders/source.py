@@ -28,11 +28,9 @@ def build_table_of_topic(schema: Schema, view: str) -> Fragment:
     """The last record per key: `k0.., c0.., ts, present, bad`. A record without a key is bad."""
     keys = [f"k{i}" for i in range(len(schema.key))]
     values = [f"c{i}" for i in range(len(schema.value))]
-    nulls = " OR ".join(f"{key} IS NULL" for key in keys)
-    seen = f"SELECT {', '.join([*keys, *values, 'ts', 'part', 'off', 'tombstone'])}, IF(bad = 0 AND ({nulls}), 1, bad) AS bad FROM {view}"
     last = [f"max_by({name}, struct(part, off)) AS {name}" for name in [*values, "ts"]]
     last += ["NOT max_by(tombstone, struct(part, off)) AS present", "max(bad) AS bad"]
-    sql = f"SELECT {', '.join([*keys, *last])} FROM ({seen}) GROUP BY {', '.join(keys)}"
+    sql = f"SELECT {', '.join([*keys, *last])} FROM {view} GROUP BY {', '.join(keys)}"
     columns = [column(f"k{i}", c.type) for i, c in enumerate(schema.key)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(schema.value)]
     return Fragment(sql, (*columns, TS, PRESENT, BAD))

@@ -12,6 +12,7 @@ import duckdb
 
 from holdfast.errors import StoreError
 from holdfast.names import StoreId
+from holdfast.runtime.store.duckdb.one import one
 from holdfast.runtime.store.duckdb.problems import cannot_open
 
 FILE = "store.duckdb"
@@ -22,15 +23,14 @@ MIGRATIONS: Mapping[int, Sequence[str]] = {}
 
 _SCHEMA = (
     "CREATE TABLE meta (version INTEGER, id VARCHAR)",
-    "CREATE TABLE objects (kind VARCHAR, name VARCHAR, number INTEGER, key VARCHAR[], value VARCHAR[], window_ms BIGINT)",
+    "CREATE TABLE objects "
+    "(kind VARCHAR, name VARCHAR, number INTEGER, key VARCHAR[], value VARCHAR[], window_ms BIGINT)",
     "CREATE TABLE ledger (n UBIGINT, kind VARCHAR, name VARCHAR, topic VARCHAR, part INTEGER, numbers UBIGINT[])",
     "CREATE TABLE facts (key VARCHAR, value VARCHAR)",
 )
 
 
-def open_database(
-    folder: Path, *, memory_limit: str | None, threads: int
-) -> tuple[duckdb.DuckDBPyConnection, StoreId]:
+def open_database(folder: Path, *, memory_limit: str | None, threads: int) -> tuple[duckdb.DuckDBPyConnection, StoreId]:
     """The database of a folder, made when there is none, in this release's version."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -52,6 +52,8 @@ def open_database(
                 detail=f"Its schema version is {version}; this release knows {VERSION}.",
                 hint="Use the newer release, or another data folder.",
             )
+        # Last, because nothing can be set after them.
+        database.execute("SET enable_external_access = false")
         database.execute("SET lock_configuration = true")
         return database, _id(database)
     except (OSError, duckdb.Error) as problem:
@@ -74,11 +76,9 @@ def _connect(folder: Path, memory_limit: str | None, threads: int) -> duckdb.Duc
     config: dict[str, str | bool | int | float | list[str]] = {
         "threads": threads,
         "temp_directory": str(folder / "spill"),
-        "enable_external_access": False,
         "python_enable_replacements": False,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
-        "TimeZone": "UTC",
         # Row ids move in checkpoints and a checkpoint stops the ticks, so only the store starts one.
         "checkpoint_threshold": "1TB",
         # A join of a few keys looks them up in the index, also when they are more than 50 (DuckDB's default);
@@ -98,14 +98,11 @@ def _version(database: duckdb.DuckDBPyConnection) -> int | None:
         return None
     if ("meta",) not in tables:
         raise StoreError("the file is a DuckDB database, but not a store", detail="It has no table named meta.")
-    row = database.execute("SELECT version FROM meta").fetchone()
-    return None if row is None else int(row[0])
+    return int(one(database, "SELECT version FROM meta")[0])
 
 
 def _id(database: duckdb.DuckDBPyConnection) -> StoreId:
-    row = database.execute("SELECT id FROM meta").fetchone()
-    assert row is not None
-    return StoreId(row[0])
+    return StoreId(one(database, "SELECT id FROM meta")[0])
 
 
 def _create(database: duckdb.DuckDBPyConnection) -> None:

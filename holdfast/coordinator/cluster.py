@@ -1,0 +1,327 @@
+"""The queries of a cluster and their ticks. Everything here runs on the coordinator's thread."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+
+from holdfast.catalog.objects import CatalogObject, QueryEntry, QueryState, Stream, Table
+from holdfast.catalog.snapshot import EMPTY, Catalog
+from holdfast.config import Settings
+from holdfast.coordinator import processing_log
+from holdfast.coordinator.backfill import Backfill
+from holdfast.coordinator.clock import Clock
+from holdfast.coordinator.intake import Ends, Intake, Partition, as_ends, as_moved
+from holdfast.coordinator.progress import Progress, Status, is_riding, own, riding
+from holdfast.coordinator.publishing import OutboxStore, Publishing
+from holdfast.crash import crash_point
+from holdfast.errors import HoldfastError
+from holdfast.kafka.admin import Admin
+from holdfast.names import CollectionId, ObjectName, QueryId, StateId, TopicName
+from holdfast.runtime.dataflow import Dataflow
+from holdfast.runtime.functions.registry import CURRENT, Release
+from holdfast.runtime.plan.codec import decode
+from holdfast.runtime.program import ObjectInput, Program, Sink, TopicInput
+from holdfast.runtime.spark.build import build_query, build_table
+from holdfast.runtime.store.port import Layout, Moved, TickStage, Time
+from holdfast.runtime.tick import Given, Outcome, Ticker, TickInputs
+
+log = logging.getLogger(__name__)
+
+WINDOW_MS = 1_000
+"""How far the least readable time trails the present."""
+CHECK_SECONDS = 2.0
+"""How often topics are looked at for new partitions, and for having been made anew."""
+
+Listener = Callable[[Time, Outcome], None]
+
+
+@dataclass
+class Counters:
+    """What the ticks have done since the start."""
+
+    ticks: int = 0
+    records: int = 0
+    undecodable: dict[ObjectName, int] = field(default_factory=dict)
+
+
+class Cluster:
+    """Keeps every object of the catalog current, tick by tick."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: OutboxStore,
+        ticker: Ticker,
+        clock: Clock,
+        admin: Admin,
+        intake: Intake,
+        backfill: Backfill,
+    ) -> None:
+        self._settings, self._store, self._ticker, self._clock = settings, store, ticker, clock
+        self._admin, self._intake, self._backfill = admin, intake, backfill
+        self._catalog = EMPTY
+        self._checked_at = 0.0
+        self._topic_ids: dict[TopicName, str] = {}
+        self._installed_at = 0.0
+        self.dataflow = Dataflow()
+        self.progress: dict[QueryId, Progress] = {}
+        self.counters = Counters()
+        self.listeners: list[Listener] = []
+        self.publishing: Publishing | None = None
+        store.create_outbox(processing_log.QUERY, processing_log.LAYOUT)
+
+    # -- objects -------------------------------------------------------------------------------------
+
+    def install(self, catalog: Catalog) -> None:
+        """Run what the catalog has and no longer run what it has not."""
+        self._catalog = catalog
+        self._remove(catalog)
+        for found in catalog.objects.values():
+            if found.name not in self.dataflow.topics:
+                self.dataflow.declare(found.name, found.topic)
+                if isinstance(found, Table) and not found.derived:
+                    self._start(QueryId(f"TABLE_{found.name}"), partial(_table_program, found))
+        self._follow_topics(catalog)
+        for entry in catalog.queries.values():
+            if entry.id not in self.progress and entry.state is QueryState.RUNNING:
+                self._start(entry.id, partial(self._query_program, entry), latest=_latest(entry))
+        self._installed_at = time.monotonic()
+
+    def sinks(self) -> dict[QueryId, Sink]:
+        """Where the rows of each query go."""
+        found = {q: p.sink for q, p in list(self.dataflow.programs.items()) if p.sink is not None}
+        return {**found, processing_log.QUERY: processing_log.sink(self._settings)}
+
+    def status(self, query: QueryId) -> Progress | None:
+        return self.progress.get(query)
+
+    def _start(self, query: QueryId, build: Callable[[], Program], *, latest: bool = False) -> None:
+        try:
+            program = build()
+        except HoldfastError as error:
+            self.progress[query] = Progress(Status.ERROR, reason=str(error))
+            log.error("query %s cannot run: %s", query, error)
+            return
+        if program.collection is not None:
+            self._store.create_collection(program.collection, program.layout, window_ms=WINDOW_MS)
+        for state, layout in program.states:
+            self._store.create_state(state, layout)
+        if program.sink is not None:
+            self._store.create_outbox(query, program.layout)
+        self.dataflow.add(program)
+        positions = self._store.positions(query)
+        if latest and not positions:
+            stage = self._store.stage()
+            stage.move(query, [*self._ends_of(program), riding() if isinstance(program.source, TopicInput) else own()])
+            self._commit(stage, Outcome())
+            positions = self._store.positions(query)
+        if is_riding(positions):
+            self.progress[query] = Progress(Status.RUNNING)
+            self._show([program])
+        else:
+            self.progress[query] = Progress(Status.BUILDING)
+
+    def _query_program(self, entry: QueryEntry) -> Program:
+        plan = decode(entry.plan).query
+        assert plan is not None
+        return build_query(plan, self.dataflow, _release(entry.release))
+
+    def _remove(self, catalog: Catalog) -> None:
+        wanted = set(catalog.queries) | {QueryId(f"TABLE_{t.name}") for t in catalog.tables if not t.derived}
+        gone = [query for query in self.progress if query not in wanted]
+        for query in gone:
+            self.progress.pop(query)
+            program = self.dataflow.remove(query)
+            if self.publishing is not None:
+                self.publishing.drop(query)
+            self._store.drop_outbox(query)
+            self._store.forget_query(query)
+            for state, _ in program.states if program else ():
+                self._store.drop_state(state)
+        for name in [name for name in self.dataflow.topics if name not in catalog.objects]:
+            self.dataflow.forget(name)
+            self._store.drop_collection(CollectionId(name))
+
+    def drop_strays(self) -> None:
+        """Drop what a crash left of objects that are gone. Once, after the first `install`."""
+        kept = {p.collection for p in self.dataflow.programs.values()} | {CollectionId(n) for n in self._catalog.objects}
+        for collection in set(self._store.collections()) - kept:
+            self._store.drop_collection(collection)
+        states = {state for p in self.dataflow.programs.values() for state, _ in p.states}
+        failed = tuple(q for q, p in self.progress.items() if p.status is Status.ERROR)
+        for state in set(self._store.states()) - states:
+            if not state.startswith(failed):
+                self._store.drop_state(state)
+
+    # -- topics --------------------------------------------------------------------------------------
+
+    def _follow_topics(self, catalog: Catalog) -> None:
+        """Read every topic that others write: a new one from its present end, what is before is for backfills."""
+        wanted = {o.topic for o in catalog.objects.values() if not o.derived}
+        ends = self._remap()
+        topics = self._admin.describe(wanted)
+        partitions = [(t.name, p) for t in topics.values() for p in range(t.partitions)]
+        new = [p for p in partitions if p not in ends]
+        if new:
+            known = {topic for topic, _ in ends}
+            fresh = self._admin.ends([p for p in new if p[0] not in known])
+            found = {p: fresh.get(p, 0) for p in new}
+            stage = self._store.stage()
+            stage.remap(as_moved(found))
+            self._commit(stage, Outcome())
+            ends = self._remap()
+        for topic in topics.values():
+            self._check_id(topic.name, topic.id)
+        self._intake.follow({p: ends[p] for p in partitions if self._topic_ids.get(p[0]) is not None})
+
+    def _check_id(self, topic: TopicName, id_: str) -> None:
+        known = self._store.get(f"topic/{topic}")
+        if known is None:
+            self._store.put(f"topic/{topic}", id_)
+        elif known != id_:
+            self._lose_topic(topic, f'topic "{topic}" was deleted and made anew (its id was {known}, now it is {id_})')
+            return
+        self._topic_ids[topic] = id_
+
+    def _lose_topic(self, topic: TopicName, reason: str) -> None:
+        """Stop the queries of a topic that is not the one they have read."""
+        self._topic_ids.pop(topic, None)
+        hint = "To start over with the new topic, drop the queries and objects that read it and create them again."
+        for program in self.dataflow.programs.values():
+            if isinstance(program.source, TopicInput) and program.source.topic == topic:
+                self._fail(program.query, f"{reason}\nHINT: {hint}")
+
+    def _look_at_topics(self) -> None:
+        if time.monotonic() - self._checked_at < CHECK_SECONDS:
+            return
+        self._checked_at = time.monotonic()
+        for topic, problem in self._admin.changes(self._topic_ids).items():
+            self._lose_topic(topic, str(problem))
+        self._follow_topics(self._catalog)
+
+    def _remap(self) -> dict[Partition, int]:
+        return as_ends(self._store.remap_ends())
+
+    def _ends_of(self, program: Program) -> list[Moved]:
+        source = program.source
+        return [m for m in self._store.remap_ends() if isinstance(source, TopicInput) and m.topic == source.topic]
+
+    # -- ticks ---------------------------------------------------------------------------------------
+
+    def tick(self, timeout: float) -> bool:
+        """One tick of the running queries, when there is something to read. False when there was not."""
+        self._look_at_topics()
+        taken = self._intake.take(timeout)
+        for (topic, _), problem in taken.lost.items():
+            self._lose_topic(topic, str(problem))
+        if not taken.topics:
+            return False
+        before = self._remap()
+        try:
+            stage, outcome = self._ticker.run(self.dataflow, self._running(), TickInputs(taken.topics))
+            for query, reason in outcome.failed.items():
+                stage.move(query, [*self._ends_of(self.dataflow.programs[query]), own()])
+                self._fail(query, reason)
+            stage.remap([m for m in taken.moved if before.get((m.topic, m.partition)) != m.end_offset])
+            self._commit(stage, outcome)
+        except BaseException:
+            self._intake.rewind(before)
+            raise
+        return True
+
+    def build(self) -> bool:
+        """One slice of the queries that are catching up. False when there are none, or they have to wait."""
+        if time.monotonic() - self._installed_at < 0.25:
+            return False
+        waiting = {q: self.dataflow.programs[q] for q, p in self.progress.items() if p.status is Status.BUILDING}
+        ready = {q: p for q, p in waiting.items() if self._upstream_runs(p)}
+        if not ready:
+            return False
+        piece = self._backfill.next(ready, self.dataflow, self._remap())
+        stage, outcome = self._ticker.run(self.dataflow, piece.queries, piece.inputs)
+        for query, reason in outcome.failed.items():
+            self._fail(query, reason)
+        for query in piece.queries.keys() - outcome.failed.keys():
+            stage.move(query, [*piece.moved, riding() if piece.last else own()])
+        self._commit(stage, outcome)
+        for query in piece.queries.keys() - outcome.failed.keys():
+            self.progress[query] = Progress(Status.RUNNING) if piece.last else Progress(Status.BUILDING, piece.done)
+        if piece.last:
+            self._show([p for q, p in piece.queries.items() if q not in outcome.failed])
+        return True
+
+    def insert(self, query: QueryId, rows: pa.Table) -> None:
+        """Rows that a user gives a derived object: they go through a tick of their own."""
+        given = Given(self.dataflow.programs[query], rows)
+        stage, outcome = self._ticker.run(self.dataflow, self._running(), TickInputs({}), given)
+        self._commit(stage, outcome)
+
+    def _commit(self, stage: TickStage, outcome: Outcome) -> None:
+        logged = processing_log.rows(outcome.undecodable, int(time.time() * 1000))
+        if logged is not None:
+            stage.append(processing_log.QUERY, logged)
+        at = self._clock.begin_commit()
+        try:
+            crash_point("before_store_commit")
+            stage.commit(at)
+            crash_point("after_store_commit")
+            self._store.set_upper([c for c in self._collections(self._running().values())], Time(at + 1))
+        finally:
+            self._clock.end_commit()
+        self.counters.ticks += 1
+        for problem in outcome.undecodable:
+            count = self.counters.undecodable.get(problem.object, 0)
+            self.counters.undecodable[problem.object] = count + problem.total
+        if self.publishing is not None:
+            self.publishing.wake()
+        for listener in list(self.listeners):
+            listener(at, outcome)
+
+    def _fail(self, query: QueryId, reason: str) -> None:
+        if self.progress.get(query, Progress(Status.BUILDING)).status is not Status.ERROR:
+            log.error("query %s stopped: %s", query, reason)
+        self.progress[query] = Progress(Status.ERROR, reason=reason)
+
+    def _running(self) -> dict[QueryId, Program]:
+        return {q: p for q, p in self.dataflow.programs.items() if self.progress[q].status is Status.RUNNING}
+
+    def _upstream_runs(self, program: Program) -> bool:
+        source = program.source
+        if isinstance(source, TopicInput):
+            return True
+        keeper = self.dataflow.keeper(source.name)
+        return keeper is not None and self.progress[keeper.query].status is Status.RUNNING
+
+    def _show(self, programs: Iterable[Program]) -> None:
+        """Make the collections of queries that have caught up readable."""
+        shown = list(self._collections(programs))
+        if shown:
+            self._store.set_upper(shown, Time(self._clock.read_time() + 1))
+
+    def _collections(self, programs: Iterable[Program]) -> Iterable[CollectionId]:
+        return [p.collection for p in programs if p.collection is not None]
+
+    # -- time ----------------------------------------------------------------------------------------
+
+    def is_running(self, collection: CollectionId) -> bool:
+        """Whether the upper of a collection follows the clock."""
+        return any(p.collection == collection for p in list(self._running().values()))
+
+
+def _table_program(found: CatalogObject) -> Program:
+    return build_table(found.name, found.topic, found.schema, found.formats)
+
+
+def _latest(entry: QueryEntry) -> bool:
+    return entry.properties.get("auto.offset.reset", "earliest").lower() == "latest"
+
+
+def _release(text: str) -> Release:
+    parts = text.split(".")
+    return (int(parts[0]), int(parts[1])) if len(parts) >= 2 and all(p.isdigit() for p in parts[:2]) else CURRENT
+
+

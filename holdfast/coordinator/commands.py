@@ -1,0 +1,153 @@
+"""Statements that change the catalog: each becomes a command, and what runs is what the command says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from holdfast.catalog.commands import DELETE_TOPIC, Command, apply, encode_command
+from holdfast.catalog.objects import CatalogObject, Table
+from holdfast.catalog.snapshot import Catalog
+from holdfast.config import Settings
+from holdfast.coordinator.cluster import Cluster
+from holdfast.errors import BindError, HoldfastError
+from holdfast.kafka.admin import Admin, TopicSpec
+from holdfast.kafka.log import CommandLog
+from holdfast.names import QueryId, StoreId, TopicName
+from holdfast.planner.commands import commands_for
+from holdfast.planner.plan import Plannable
+from holdfast.runtime.plan.codec import decode
+from holdfast.runtime.spark.build import build_query, build_table
+from holdfast.sql.bind import bind
+from holdfast.sql.bound import BoundCreateAs, BoundCreateSource, BoundNothing, BoundTerminate
+from holdfast.sql.statements import Statement
+
+DEFAULT_PARTITIONS = 1
+COMPACTED = {"cleanup.policy": "compact"}
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a statement did: the command's place in the log, and the query that it started."""
+
+    message: str
+    sequence: int
+    query: QueryId | None = None
+
+
+class Commands:
+    """Changes the catalog. On the coordinator's thread; `catalog` may be read from any."""
+
+    def __init__(
+        self, settings: Settings, log: CommandLog, admin: Admin, cluster: Cluster, catalog: Catalog, store_id: StoreId
+    ) -> None:
+        self._settings, self._log, self._admin, self._cluster = settings, log, admin, cluster
+        self._store_id = store_id
+        self._next_number = 0
+        self.catalog = catalog
+
+    def follow(self, number: int) -> None:
+        """Numbers of queries go on after those of commands that are there already."""
+        self._next_number = number
+
+    def execute(self, statement: Statement, text: str, properties: Mapping[str, str]) -> Done:
+        """Bind, plan, check, write, then do: a statement that fails leaves nothing behind."""
+        bound = bind(statement, self.catalog, properties)
+        if isinstance(bound, BoundNothing):
+            return Done(bound.notice, -1)
+        if not isinstance(bound, Plannable | BoundTerminate):
+            raise BindError("this statement does not change the catalog")
+        if isinstance(bound, BoundCreateSource):
+            self._check_topic(bound)
+        commands = commands_for(
+            bound, text=text, number=self._next_number, properties=_kept(properties), store_id=self._store_id
+        )
+        after = self.catalog
+        for command in commands:
+            after = apply(after, command)
+        self._check_runs(after)
+        offset = -1
+        for command in commands:
+            offset = self._log.append(*encode_command(command))
+            self._next_number = offset + 1
+        self.catalog = after
+        self._create_topics(after)
+        self._cluster.install(after)
+        for command in commands:
+            self._delete_topic(command, bound)
+        query = next((q for q in after.queries if isinstance(bound, BoundCreateAs) and after.find(bound.target.name)
+                      and after.queries[q].sink == bound.target.name), None)  # fmt: skip
+        return Done(_message(bound), offset, query)
+
+    def recover(self) -> None:
+        """Run what the catalog has, after a start."""
+        self._create_topics(self.catalog)
+        self._cluster.install(self.catalog)
+        self._cluster.drop_strays()
+
+    def _check_topic(self, bound: BoundCreateSource) -> None:
+        """A topic that does not exist is made only when the statement says with how many partitions."""
+        target = bound.target
+        if target.topic_settings.partitions is None and not self._admin.exists(target.topic):
+            raise BindError(
+                f'topic "{target.topic}" does not exist',
+                hint="Create it in Kafka, or write WITH (..., PARTITIONS = 1) to have it created.",
+            )
+
+    def _check_runs(self, after: Catalog) -> None:
+        """Build what is new from its encoded plan, so that a plan that cannot run is refused and not stored."""
+        sources = self._cluster.dataflow
+        for name, found in after.objects.items():
+            if name not in self.catalog.objects and isinstance(found, Table) and not found.derived:
+                build_table(found.name, found.topic, found.schema, found.formats)
+        for id_, entry in after.queries.items():
+            if id_ in self.catalog.queries:
+                continue
+            if entry.reason is not None:
+                raise HoldfastError(entry.reason)
+            plan = decode(entry.plan).query
+            assert plan is not None
+            build_query(plan, sources)
+
+    def _create_topics(self, catalog: Catalog) -> None:
+        """Make the topics that are not there. Again after a crash: those that are there stay."""
+        existing = set(self._admin.topics())
+        missing = {o.topic: self._spec(o, catalog) for o in catalog.objects.values() if o.topic not in existing}
+        if missing:
+            self._admin.create(*missing.values())
+
+    def _spec(self, found: CatalogObject, catalog: Catalog) -> TopicSpec:
+        settings = found.topic_settings
+        partitions = settings.partitions or self._partitions_of_source(found, catalog) or DEFAULT_PARTITIONS
+        config = dict(COMPACTED) if isinstance(found, Table) and found.derived else {}
+        if settings.retention_ms is not None:
+            config["retention.ms"] = str(settings.retention_ms)
+        return TopicSpec(name=found.topic, partitions=partitions, replication=settings.replicas, config=config)
+
+    def _partitions_of_source(self, found: CatalogObject, catalog: Catalog) -> int | None:
+        """A derived topic has as many partitions as what it is derived from."""
+        query = catalog.queries.get(found.query) if found.query else None
+        if query is None or not query.sources:
+            return None
+        topic: TopicName = catalog.object(query.sources[0]).topic
+        known = self._admin.describe([topic]).get(topic)
+        return known.partitions if known else None
+
+    def _delete_topic(self, command: Command, bound: object) -> None:
+        if command.properties.get(DELETE_TOPIC) == "true":
+            target = getattr(bound, "target", None)
+            if target is not None:
+                self._admin.delete(target.topic)
+
+
+def _kept(properties: Mapping[str, str]) -> dict[str, str]:
+    """The session's properties that change results."""
+    return {name: value for name, value in properties.items() if name == "auto.offset.reset"}
+
+
+def _message(bound: object) -> str:
+    match bound:
+        case BoundCreateSource(target=target) | BoundCreateAs(target=target):
+            return f"{target.kind.title()} {target.name} created."
+        case BoundTerminate():
+            return "Query terminated."
+        case _:
+            return f"Source {bound.target.name} dropped."  # type: ignore[attr-defined]

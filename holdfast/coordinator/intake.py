@@ -1,0 +1,104 @@
+"""What the next tick reads: the records that the consumer has, or, far behind, ranges for Spark to read."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from holdfast.config import Settings
+from holdfast.errors import TopicChanged
+from holdfast.kafka.consumer import TopicReader
+from holdfast.names import TopicName
+from holdfast.runtime.spark.engine import OffsetRange, TopicRange, ViewInput
+from holdfast.runtime.store.port import Moved
+
+Partition = tuple[TopicName, int]
+Ends = Mapping[Partition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The inputs of a tick and how far they go; `lost` are partitions that can be read no more."""
+
+    topics: Mapping[TopicName, ViewInput]
+    moved: tuple[Moved, ...]
+    lost: Mapping[Partition, TopicChanged]
+
+
+class Intake:
+    """Follows every topic of the remap."""
+
+    def __init__(self, settings: Settings, reader: TopicReader) -> None:
+        self._small = settings.small_tick_records
+        self._most = settings.max_records_per_tick
+        self._reader = reader
+        self._ends: dict[Partition, int] = {}
+
+    def follow(self, ends: Ends) -> None:
+        """Read exactly these partitions, each from its end in the remap."""
+        self._ends = dict(ends)
+        self._reader.assign(self._ends)
+
+    def take(self, timeout: float) -> Taken:
+        """What has come since the last tick that was taken."""
+        if not self._ends:
+            return Taken({}, (), {})
+        fetched = self._reader.poll(self._small, timeout)
+        records = fetched.records
+        if records.num_rows >= self._small and sum(self._reader.backlog().values()) > self._small:
+            return self._take_ranges(dict(fetched.changed))
+        self._ends |= fetched.positions
+        return Taken(by_topic(records), as_moved(self._ends), fetched.changed)
+
+    def rewind(self, ends: Ends) -> None:
+        """Read again from the last committed ends, after a tick that did not commit."""
+        self._ends |= ends
+        self._reader.seek(self._ends)
+
+    def _take_ranges(self, lost: Mapping[Partition, TopicChanged]) -> Taken:
+        until = bounded(self._ends, self._reader.ends(), self._most)
+        topics = ranges_by_topic({p: (self._ends[p], end) for p, end in until.items()})
+        self._ends |= until
+        self._reader.seek(self._ends)
+        return Taken(topics, as_moved(self._ends), lost)
+
+
+def bounded(starts: Ends, ends: Ends, most: int) -> dict[Partition, int]:
+    """Ends that leave at most `most` offsets in all, each partition getting its share of what it is behind."""
+    behind = {p: max(0, ends[p] - start) for p, start in starts.items() if p in ends}
+    total = sum(behind.values())
+    if total <= most:
+        return {p: starts[p] + n for p, n in behind.items()}
+    return {p: starts[p] + -(-n * most // total) for p, n in behind.items()}
+
+
+def ranges_by_topic(ranges: Mapping[Partition, tuple[int, int]]) -> dict[TopicName, ViewInput]:
+    found: dict[TopicName, list[OffsetRange]] = {}
+    for (topic, partition), (start, end) in ranges.items():
+        if end > start:
+            found.setdefault(topic, []).append(OffsetRange(partition, start, end))
+    return {topic: TopicRange(topic, tuple(parts)) for topic, parts in found.items()}
+
+
+def by_topic(records: pa.Table) -> dict[TopicName, ViewInput]:
+    """The records of each topic, as the engine names their columns."""
+    if records.num_rows == 0:
+        return {}
+    topics = pc.unique(records.column("topic")).to_pylist()
+    if len(topics) == 1:
+        return {TopicName(topics[0]): raw(records)}
+    return {TopicName(t): raw(records.filter(pc.equal(records.column("topic"), t))) for t in topics}
+
+
+def raw(records: pa.Table) -> pa.Table:
+    names = {"part": "partition", "off": "offset", "ts": "timestamp", "key": "key", "value": "value"}
+    return pa.table({name: records.column(column) for name, column in names.items()})
+
+
+def as_moved(ends: Ends) -> tuple[Moved, ...]:
+    return tuple(Moved(topic, partition, end) for (topic, partition), end in ends.items())
+
+
+def as_ends(moved: Iterable[Moved]) -> dict[Partition, int]:
+    return {(m.topic, m.partition): m.end_offset for m in moved}

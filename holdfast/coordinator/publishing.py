@@ -1,0 +1,139 @@
+"""Publishes the outbox beside the ticks: each tick's rows once, in the order of time."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import groupby
+from threading import Event, Lock, Thread
+from typing import Protocol
+
+from holdfast.errors import ForeignStore, HoldfastError, KafkaError
+from holdfast.kafka.admin import Admin
+from holdfast.kafka.problems import Fenced, TransactionAborted
+from holdfast.kafka.publisher import Marker, Outgoing, TransactionalPublisher
+from holdfast.names import QueryId, TopicName
+from holdfast.runtime.program import Sink
+from holdfast.runtime.store.port import Moved, SqlReader, Store, Time
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
+
+
+class OutboxStore(Store, SqlReader, Protocol):
+    """What publishing needs of a store."""
+
+
+class Publishing:
+    """A thread that empties the outbox. `sinks` says, now, where each query's rows go."""
+
+    def __init__(
+        self,
+        store: OutboxStore,
+        publisher: TransactionalPublisher,
+        admin: Admin,
+        sinks: Callable[[], Mapping[QueryId, Sink]],
+        fenced: Callable[[HoldfastError], None],
+    ) -> None:
+        self._store = store
+        self._publisher = publisher
+        self._admin = admin
+        self._sinks = sinks
+        self._fenced = fenced
+        self._published: Marker | None = None
+        self._partitions: dict[TopicName, int] = {}
+        self._wake = Event()
+        self._stopping = Event()
+        self._turn = Lock()
+        self._thread = Thread(target=self._loop, name="publisher", daemon=True)
+        self.problem: str | None = None
+
+    def recover(self) -> None:
+        """Fence the process before this one and forget what it had published. Before any tick."""
+        marker = self._publisher.start()
+        if marker is not None and marker.store != self._store.id:
+            raise ForeignStore(
+                "the data folder does not belong to this service's topics",
+                detail=f"The topics were written with store {marker.store}, the folder has store {self._store.id}.",
+                hint="Use the data folder of this service, or start once with --rebuild to build it again.",
+            )
+        self._published = marker
+        if marker is not None and marker.complete:
+            self._settle(marker.time)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing is published meanwhile; what was is settled."""
+        with self._turn:
+            yield
+
+    def drop(self, query: QueryId) -> None:
+        """Publish what a query that ends still owes, if Kafka takes it now."""
+        with self._turn:
+            if any(owed.sink == query for owed in self._store.owed()):
+                try:
+                    self._publish_all()
+                except KafkaError as error:
+                    log.warning("the last rows of %s were not published: %s", query, error)
+
+    def stop(self, *, drain_seconds: float = 10.0) -> None:
+        """Publish what is owed, as far as the time allows, and end."""
+        self._stopping.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(drain_seconds)
+        self._publisher.close()
+
+    def _loop(self) -> None:
+        while True:
+            self._wake.wait(1.0)
+            self._wake.clear()
+            try:
+                with self._turn:
+                    self._publish_all()
+                self.problem = None
+            except Fenced as error:
+                self._fenced(error)
+                return
+            except TransactionAborted:
+                self._published = self._publisher.last_marker()
+                self._wake.set()
+            except KafkaError as error:
+                self.problem = str(error)
+                log.warning("publishing failed, trying again: %s", error)
+                if self._stopping.wait(RETRY_SECONDS):
+                    return
+                self._wake.set()
+            if self._stopping.is_set() and not self._wake.is_set():
+                return
+
+    def _publish_all(self) -> None:
+        last: Time | None = None
+        owed = sorted(self._store.owed(), key=lambda o: (o.time, o.sink))
+        for time, parts in groupby(owed, key=lambda o: o.time):
+            sinks = self._sinks()
+            outgoing = []
+            for part in parts:
+                sink = sinks.get(part.sink)
+                if sink is not None:
+                    rows = self._store.owed_rows(part.sink, time)
+                    outgoing.append(Outgoing(sink.topic, sink.encoder.encode(rows, self._store)))
+            self._publisher.publish(self._store.id, time, outgoing, published=self._published)
+            last = time
+        if last is not None:
+            self._settle(last)
+
+    def _settle(self, time: Time) -> None:
+        """Forget what is published, and remember where the sink topics ended with it."""
+        wanted = {sink.topic for sink in self._sinks().values()}
+        if missing := wanted - self._partitions.keys():
+            self._partitions |= {t.name: t.partitions for t in self._admin.describe(missing).values()}
+        partitions = [(name, p) for name, count in self._partitions.items() if name in wanted for p in range(count)]
+        ends = self._admin.ends(partitions)
+        self._store.settle(time, [Moved(topic, partition, end) for (topic, partition), end in ends.items()])

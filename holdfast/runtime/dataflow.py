@@ -1,0 +1,61 @@
+"""Which queries there are, what they read from each other, and in which order their stages run."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.names import ObjectName, QueryId, TopicName
+from holdfast.runtime.program import ObjectInput, Program, TopicInput
+
+
+@dataclass
+class Dataflow:
+    """The programs of a cluster. An object is kept by at most one program; a stream over a topic by none."""
+
+    programs: dict[QueryId, Program] = field(default_factory=dict)
+    topics: dict[ObjectName, TopicName] = field(default_factory=dict)
+
+    def object_of(self, topic: TopicName, names: Sequence[ObjectName]) -> ObjectName | None:
+        """The kept object of a topic among the names that a plan reads, as `build` asks for it."""
+        for name in names:
+            if self.topics.get(name) == topic and self.keeper(name) is not None:
+                return name
+        return None
+
+    def declare(self, name: ObjectName, topic: TopicName) -> None:
+        self.topics[name] = topic
+
+    def forget(self, name: ObjectName) -> None:
+        self.topics.pop(name, None)
+
+    def add(self, program: Program) -> None:
+        self.programs[program.query] = program
+
+    def remove(self, query: QueryId) -> Program | None:
+        return self.programs.pop(query, None)
+
+    def keeper(self, name: ObjectName) -> Program | None:
+        """The program that keeps an object."""
+        return next((p for p in self.programs.values() if p.object == name), None)
+
+    def readers(self, name: ObjectName) -> list[Program]:
+        return [
+            p for p in self.programs.values() if isinstance(p.source, ObjectInput) and p.source.name == name
+        ]
+
+    def depth(self, program: Program) -> int:
+        """How many rounds come before a program's first stage."""
+        source = program.source
+        if isinstance(source, TopicInput):
+            return 0
+        upstream = self.keeper(source.name)
+        return self.depth(upstream) + len(upstream.stages) if upstream else 0
+
+    def rounds(self, queries: Mapping[QueryId, Program]) -> Iterator[list[tuple[Program, int]]]:
+        """The stages of some queries, upstream before downstream: all stages of a depth are one round."""
+        levels: dict[int, list[tuple[Program, int]]] = {}
+        for program in queries.values():
+            first = self.depth(program)
+            for index in range(len(program.stages)):
+                levels.setdefault(first + index, []).append((program, index))
+        for level in sorted(levels):
+            yield levels[level]

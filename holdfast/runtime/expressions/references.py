@@ -1,0 +1,23 @@
+"""Which columns an expression reads."""
+
+from dataclasses import fields, is_dataclass
+
+from holdfast.runtime.expressions.tree import ColumnRef, Expression
+
+
+def references(expression: Expression) -> frozenset[str]:
+    """The names of all columns in an expression, those of lambda parameters included."""
+    found: set[str] = set()
+    _collect(expression, found)
+    return frozenset(found)
+
+
+def _collect(node: object, found: set[str]) -> None:
+    if isinstance(node, ColumnRef):
+        found.add(node.name)
+    elif isinstance(node, tuple):
+        for item in node:
+            _collect(item, found)
+    elif is_dataclass(node):
+        for field in fields(node):
+            _collect(getattr(node, field.name), found)

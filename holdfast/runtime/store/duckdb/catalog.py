@@ -1,0 +1,113 @@
+"""Making and dropping objects, each in one transaction. Callers hold `writing`."""
+
+import duckdb
+
+from holdfast.names import CollectionId, QueryId, StateId
+from holdfast.runtime.store.duckdb.core import Core
+from holdfast.runtime.store.duckdb.objects import (
+    Collection,
+    Outbox,
+    State,
+    collection_tables,
+    outbox_tables,
+    state_tables,
+)
+from holdfast.runtime.store.port import Layout
+
+
+def create_collection(core: Core, id_: CollectionId, layout: Layout, window_ms: int) -> None:
+    if id_ in core.objects.collections:
+        return
+    made = Collection(id_, core.objects.next_number, layout, window_ms)
+    entries = [made.entry()]
+    with core.transaction() as run:
+        _insert(run, "collection", id_, made.number, layout, window_ms, collection_tables(made))
+        run.execute(core.ledger.insert_sql(entries))
+    with core.times:
+        core.ledger.apply(entries)
+        core.objects.collections[id_] = made
+        core.objects.next_number += 1
+
+
+def create_state(core: Core, id_: StateId, layout: Layout) -> None:
+    if id_ in core.objects.states:
+        return
+    made = State(id_, core.objects.next_number, layout)
+    with core.transaction() as run:
+        _insert(run, "state", id_, made.number, layout, 0, state_tables(made))
+    with core.times:
+        core.objects.states[id_] = made
+        core.objects.next_number += 1
+
+
+def create_outbox(core: Core, query: QueryId, layout: Layout) -> None:
+    if query in core.objects.outboxes:
+        return
+    made = Outbox(query, core.objects.next_number, layout)
+    with core.transaction() as run:
+        _insert(run, "outbox", query, made.number, layout, 0, outbox_tables(made))
+    with core.times:
+        core.objects.outboxes[query] = made
+        core.objects.next_number += 1
+
+
+def drop_collection(core: Core, id_: CollectionId) -> None:
+    gone = core.objects.collections.get(id_)
+    if gone is None:
+        return
+    with core.transaction() as run:
+        _delete(run, gone.number, gone.current, gone.history)
+        run.execute("DELETE FROM ledger WHERE kind = 'collection' AND name = ?", [id_])
+    with core.times:
+        del core.objects.collections[id_]
+        core.ledger.collections.pop(id_, None)
+        core.changed.discard(id_)
+        core.holds.forget(id_)
+
+
+def drop_state(core: Core, id_: StateId) -> None:
+    gone = core.objects.states.get(id_)
+    if gone is None:
+        return
+    with core.transaction() as run:
+        _delete(run, gone.number, gone.table)
+    with core.times:
+        del core.objects.states[id_]
+
+
+def drop_outbox(core: Core, query: QueryId) -> None:
+    gone = core.objects.outboxes.get(query)
+    if gone is None:
+        return
+    with core.transaction() as run:
+        _delete(run, gone.number, gone.table)
+    with core.times:
+        del core.objects.outboxes[query]
+
+
+def forget_query(core: Core, query: QueryId) -> None:
+    with core.transaction() as run:
+        run.execute("DELETE FROM ledger WHERE kind = 'position' AND name = ?", [query])
+    with core.times:
+        core.ledger.positions.pop(query, None)
+
+
+def _insert(
+    run: duckdb.DuckDBPyConnection,
+    kind: str,
+    name: str,
+    number: int,
+    layout: Layout,
+    window_ms: int,
+    tables: list[str],
+) -> None:
+    for statement in tables:
+        run.execute(statement)
+    types = [list(map(str, layout.key)), list(map(str, layout.value))]
+    run.execute("INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?)", [kind, name, number, *types, window_ms])
+
+
+def _delete(run: duckdb.DuckDBPyConnection, number: int, *tables: str) -> None:
+    for table in tables:
+        run.execute(f"DROP TABLE {table}")
+    run.execute("DELETE FROM objects WHERE number = ?", [number])

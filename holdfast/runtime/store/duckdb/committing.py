@@ -1,0 +1,51 @@
+"""The one commit point: a stage's statements and the ledger's rows in one transaction."""
+
+from holdfast.errors import StoreError
+from holdfast.runtime.store import frontier as laws
+from holdfast.runtime.store.duckdb.core import Core
+from holdfast.runtime.store.duckdb.ledger import Entry
+from holdfast.runtime.store.duckdb.objects import Collection
+from holdfast.runtime.store.duckdb.stage import Counts, DuckDbStage, Written
+from holdfast.runtime.store.port import Time
+
+
+def commit(core: Core, stage: DuckDbStage, time: Time) -> None:
+    """Callers hold `writing`."""
+    _check_times(core, stage, time)
+    with core.changed_entries(without=stage.collections()) as entries, core.transaction(stage.connection) as run:
+        written = stage.write(time, run.execute)
+        entries += written.entries
+        entries += [_after(core.objects.collection(c), counts, time) for c, counts in written.collections.items()]
+        run.execute(core.ledger.insert_sql(entries))
+    with core.times:
+        core.ledger.apply(entries)
+        _remember(core, written, time)
+
+
+def _check_times(core: Core, stage: DuckDbStage, time: Time) -> None:
+    for id_ in stage.collections():
+        collection = core.objects.collection(id_)
+        if time < collection.frontier.upper or time <= collection.written:
+            raise StoreError(
+                f"a tick cannot change {id_} at {time}",
+                detail=f"It is final below {max(collection.frontier.upper, collection.written + 1)}.",
+            )
+
+
+def _after(collection: Collection, counts: Counts, time: Time) -> Entry:
+    """The entry of the collection as it is once the tick is durable; memory follows in `_remember`."""
+    upper = 0 if laws.is_building(collection.frontier) else time + 1
+    return collection.entry(upper=Time(upper), written=time, next_seq=collection.next_seq + counts.inserts)
+
+
+def _remember(core: Core, written: Written, time: Time) -> None:
+    for id_, counts in written.collections.items():
+        collection = core.objects.collection(id_)
+        if counts.changes and collection.keeps_history and collection.oldest is None:
+            collection.oldest = time
+        collection.written = time
+        collection.next_seq += counts.inserts
+        if not laws.is_building(collection.frontier):
+            collection.frontier = laws.raised_upper(collection.frontier, Time(time + 1))
+    for query, rows in written.owed.items():
+        core.objects.outbox(query).owed[time] = rows

@@ -1,0 +1,126 @@
+"""What all parts of the embedded store share: the database, two locks, and what is kept in memory.
+
+`writing` is held over every transaction that writes, so that ticks, compaction and small facts never meet.
+`times` guards what is in memory; it is never held while DuckDB works, so readers never wait for a tick.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import RLock
+
+import duckdb
+
+from holdfast.errors import ReadError
+from holdfast.names import CollectionId
+from holdfast.runtime.store import frontier as laws
+from holdfast.runtime.store.duckdb.files import wal_bytes
+from holdfast.runtime.store.duckdb.holds import Holds
+from holdfast.runtime.store.duckdb.ledger import Entry, Ledger
+from holdfast.runtime.store.duckdb.objects import Collection, Objects
+from holdfast.runtime.store.duckdb.problems import telling, told
+from holdfast.runtime.store.port import Frontier, Time
+
+
+class Core:
+    """The open database. Methods that write are called with `writing` held."""
+
+    def __init__(self, folder: Path, database: duckdb.DuckDBPyConnection) -> None:
+        self.folder = folder
+        self.database = database
+        self.writing = RLock()
+        self.times = RLock()
+        self.ledger = Ledger.read(database)
+        self.objects = Objects.read(database)
+        self.holds = Holds()
+        self.changed: set[CollectionId] = set()
+        """Collections whose times in memory are ahead of the ledger's."""
+        self.epoch = 0
+        """Counts checkpoints: row ids that were found in an earlier epoch may have moved."""
+        for collection in self.objects.collections.values():
+            collection.recall(self.ledger.collections[collection.id])
+
+    @contextmanager
+    def transaction(self, connection: duckdb.DuckDBPyConnection | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+        """All or nothing: committed when the block ends well, else rolled back."""
+        run = connection or self.database
+        with telling():
+            run.execute("BEGIN")
+            try:
+                yield run
+                run.execute("COMMIT")
+            except BaseException:
+                with suppress(duckdb.Error):
+                    run.execute("ROLLBACK")
+                raise
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Make ledger entries durable."""
+        with self.transaction() as run:
+            run.execute(self.ledger.insert_sql(entries))
+        with self.times:
+            self.ledger.apply(entries)
+
+    def flush(self) -> None:
+        """Make the times durable that only memory knows."""
+        with self.changed_entries() as entries:
+            if entries:
+                self.write(entries)
+
+    @contextmanager
+    def changed_entries(self, without: Sequence[CollectionId] = ()) -> Iterator[list[Entry]]:
+        """Entries of the times that only memory knows; known to be durable when the block ends well."""
+        with self.times:
+            changed, self.changed = self.changed, set()
+            entries = [self.objects.collection(c).entry() for c in changed if c not in without]
+        try:
+            yield entries
+        except BaseException:
+            with self.times:
+                self.changed |= changed
+            raise
+
+    def checkpoint(self, *, beyond: int) -> bool:
+        """Fold the log into the file when it is longer; False when a reader is in the way, to be tried again."""
+        if wal_bytes(self.folder) <= beyond:
+            return True
+        # Also before it starts: a stage that reads row ids meanwhile must not think them good.
+        self.epoch += 1
+        try:
+            self.database.execute("CHECKPOINT")
+        except duckdb.TransactionException:
+            return False
+        except duckdb.Error as problem:
+            raise told(problem) from problem
+        finally:
+            self.epoch += 1
+        return True
+
+    def readable(self, collection: CollectionId, at: Time) -> Collection:
+        """The collection, when it can be read at a time."""
+        with self.times:
+            found = self.objects.collection(collection)
+            if not laws.is_readable(found.frontier, at):
+                raise unreadable(collection, at, found.frontier)
+            return found
+
+    @contextmanager
+    def holding(self, collection: CollectionId, at: Time) -> Iterator[Collection]:
+        """The collection, kept readable at a time for the length of the block."""
+        with self.times:
+            found = self.readable(collection, at)
+            token = self.holds.take(collection, at)
+        try:
+            yield found
+        finally:
+            with self.times:
+                self.holds.release(token)
+
+
+def unreadable(collection: CollectionId, at: Time, frontier: Frontier) -> ReadError:
+    if laws.is_building(frontier):
+        return ReadError(f"{collection} has no readable time yet", detail="It is still being built.")
+    return ReadError(
+        f"{collection} cannot be read as of {at}",
+        detail=f"Its readable times are from {frontier.since} up to, and without, {frontier.upper}.",
+    )

@@ -1,0 +1,49 @@
+"""Rows that sink topics have still to get."""
+
+from collections.abc import Sequence
+from contextlib import closing
+
+import pyarrow as pa
+
+from holdfast.names import QueryId
+from holdfast.runtime.store import schemas
+from holdfast.runtime.store.duckdb.columns import listed
+from holdfast.runtime.store.duckdb.core import Core
+from holdfast.runtime.store.duckdb.ledger import Entry
+from holdfast.runtime.store.duckdb.problems import telling
+from holdfast.runtime.store.port import Moved, Owed, Time
+
+
+def owed(core: Core) -> list[Owed]:
+    with core.times:
+        everything = [
+            Owed(time, outbox.query, rows)
+            for outbox in core.objects.outboxes.values()
+            for time, rows in outbox.owed.items()
+        ]
+    return sorted(everything, key=lambda owed: (owed.time, owed.sink))
+
+
+def owed_rows(core: Core, query: QueryId, time: Time) -> pa.Table:
+    outbox = core.objects.outbox(query)
+    schema = schemas.outbox_schema(outbox.layout)
+    sql = f"SELECT {listed(schema.names)} FROM {outbox.table} WHERE time = {time} ORDER BY n"
+    with telling(), closing(core.database.cursor()) as cursor:
+        return schemas.fit(cursor.sql(sql).to_arrow_table(), schema)
+
+
+def settle(core: Core, upto: Time, published: Sequence[Moved]) -> None:
+    """Callers hold `writing`."""
+    settled = [outbox for outbox in core.objects.outboxes.values() if any(time <= upto for time in outbox.owed)]
+    entries = [Entry("published", "", m.topic, m.partition, (upto, m.end_offset)) for m in published]
+    if not settled and not entries:
+        return
+    with core.transaction() as run:
+        for outbox in settled:
+            run.execute(f"DELETE FROM {outbox.table} WHERE time <= {upto}")
+        if entries:
+            run.execute(core.ledger.insert_sql(entries))
+    with core.times:
+        core.ledger.apply(entries)
+        for outbox in settled:
+            outbox.owed = {time: rows for time, rows in outbox.owed.items() if time > upto}

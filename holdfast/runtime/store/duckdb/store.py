@@ -1,0 +1,239 @@
+"""The embedded store: one DuckDB file, one writer at a time, any number of readers."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pyarrow as pa
+
+from holdfast.names import CollectionId, QueryId, StateId, StoreId
+from holdfast.runtime.store import frontier as laws
+from holdfast.runtime.store.duckdb import catalog, columns, committing, compaction, outbox, reading
+from holdfast.runtime.store.duckdb.core import Core, unreadable
+from holdfast.runtime.store.duckdb.facts import Facts
+from holdfast.runtime.store.duckdb.files import open_database
+from holdfast.runtime.store.duckdb.ledger import Entry, ends_at
+from holdfast.runtime.store.duckdb.objects import Objects
+from holdfast.runtime.store.duckdb.one import one
+from holdfast.runtime.store.duckdb.problems import telling
+from holdfast.runtime.store.duckdb.stage import DuckDbStage
+from holdfast.runtime.store.port import Frontier, Layout, Moved, Owed, Position, Time
+
+CHECKPOINT_BYTES = 64 * 1024 * 1024
+"""A log longer than this is folded into the file by the next compaction; the ticks wait meanwhile."""
+
+CHECKPOINT_AT_ONCE_BYTES = 16 * CHECKPOINT_BYTES
+"""A log longer than this is folded by the commit that finds it: reopening must not take minutes."""
+
+
+def open_store(
+    folder: Path, *, memory_limit: str | None = None, threads: int = 2, read_timeout: float = 60.0
+) -> "DuckDbStore":
+    """The store of a data folder, made when there is none. One process at a time has it."""
+    database, id_ = open_database(folder, memory_limit=memory_limit, threads=threads)
+    with telling():
+        return DuckDbStore(Core(folder, database), id_, read_timeout)
+
+
+class DuckDbStore:
+    """See `Store` and `SqlReader`."""
+
+    def __init__(self, core: Core, id_: StoreId, read_timeout: float) -> None:
+        self._core = core
+        self._id = id_
+        self._facts = Facts(core)
+        self._read_timeout = read_timeout
+
+    @property
+    def id(self) -> StoreId:
+        return self._id
+
+    def close(self) -> None:
+        with self._core.writing, telling():
+            self._core.flush()
+            self._core.database.close()
+
+    # -- objects -------------------------------------------------------------------------------------
+
+    def create_collection(self, collection: CollectionId, layout: Layout, *, window_ms: int) -> None:
+        with self._core.writing:
+            catalog.create_collection(self._core, collection, layout, window_ms)
+
+    def drop_collection(self, collection: CollectionId) -> None:
+        with self._core.writing:
+            catalog.drop_collection(self._core, collection)
+
+    def collections(self) -> Mapping[CollectionId, Layout]:
+        with self._core.times:
+            return {c.id: c.layout for c in self._core.objects.collections.values()}
+
+    def create_state(self, state: StateId, layout: Layout) -> None:
+        with self._core.writing:
+            catalog.create_state(self._core, state, layout)
+
+    def drop_state(self, state: StateId) -> None:
+        with self._core.writing:
+            catalog.drop_state(self._core, state)
+
+    def states(self) -> Mapping[StateId, Layout]:
+        with self._core.times:
+            return {s.id: s.layout for s in self._core.objects.states.values()}
+
+    def create_outbox(self, query: QueryId, layout: Layout) -> None:
+        with self._core.writing:
+            catalog.create_outbox(self._core, query, layout)
+
+    def drop_outbox(self, query: QueryId) -> None:
+        with self._core.writing:
+            catalog.drop_outbox(self._core, query)
+
+    def forget_query(self, query: QueryId) -> None:
+        with self._core.writing:
+            catalog.forget_query(self._core, query)
+            self._facts.forget(query)
+
+    # -- time ----------------------------------------------------------------------------------------
+
+    def last_time(self) -> Time:
+        with self._core.times:
+            return max(self._core.ledger.committed, self._core.ledger.reserved)
+
+    def reserve(self, until: Time) -> None:
+        with self._core.writing:
+            if until > self._core.ledger.reserved:
+                self._core.write([Entry("reserved", numbers=(until,))])
+
+    def frontier(self, collection: CollectionId) -> Frontier:
+        with self._core.times:
+            return self._core.objects.collection(collection).frontier
+
+    def set_upper(self, collections: Sequence[CollectionId], upper: Time) -> None:
+        with self._core.times:
+            for moved in map(self._core.objects.collection, collections):
+                if laws.is_building(moved.frontier):
+                    start = moved.history_from
+                    moved.frontier = laws.first_frontier(upper, history_from=start, written=moved.written)
+                else:
+                    moved.frontier = laws.raised_upper(moved.frontier, upper)
+                self._core.changed.add(moved.id)
+
+    def advance_since(self, collection: CollectionId, to: Time) -> None:
+        with self._core.times:
+            moved = self._core.objects.collection(collection)
+            if laws.is_building(moved.frontier):
+                moved.history_from = Time(max(to, moved.written, moved.history_from or 0))
+            else:
+                moved.wanted = Time(max(to, moved.wanted))
+                since = laws.held_since(moved.frontier, moved.wanted, self._core.holds.on(collection))
+                moved.frontier = Frontier(since, moved.frontier.upper)
+            self._core.changed.add(collection)
+
+    def hold(self, collection: CollectionId, at: Time) -> int:
+        with self._core.times:
+            frontier = self._core.objects.collection(collection).frontier
+            if laws.is_building(frontier) or at < frontier.since:
+                raise unreadable(collection, at, frontier)
+            return self._core.holds.take(collection, at)
+
+    def release(self, token: int) -> None:
+        with self._core.times:
+            self._core.holds.release(token)
+
+    def compact(self, *, limit: int) -> int:
+        with self._core.writing:
+            forgotten = compaction.compact(self._core, limit)
+            self._core.checkpoint(beyond=CHECKPOINT_BYTES)
+            return forgotten
+
+    # -- ticks ---------------------------------------------------------------------------------------
+
+    def stage(self) -> DuckDbStage:
+        with telling():
+            return DuckDbStage(self, self._core.database.cursor())
+
+    @property
+    def objects(self) -> Objects:
+        return self._core.objects
+
+    @property
+    def epoch(self) -> int:
+        return self._core.epoch
+
+    def commit(self, stage: DuckDbStage, time: Time) -> None:
+        with self._core.writing:
+            committing.commit(self._core, stage, time)
+            stage.abandon()
+            self._core.checkpoint(beyond=CHECKPOINT_AT_ONCE_BYTES)
+
+    def positions(self, query: QueryId) -> Sequence[Position]:
+        with self._core.times:
+            return self._core.ledger.read_by(query)
+
+    def remap_ends(self) -> Sequence[Moved]:
+        with self._core.times:
+            return ends_at(self._core.ledger.remap, None)
+
+    def remap_at(self, time: Time) -> Sequence[Moved]:
+        with self._core.times:
+            return ends_at(self._core.ledger.remap, time)
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    def snapshot(self, collection: CollectionId, at: Time, *, page: int = 50_000) -> Iterator[pa.Table]:
+        self._core.readable(collection, at)
+        return self._pages(collection, at, page)
+
+    def _pages(self, collection: CollectionId, at: Time, page: int) -> Iterator[pa.Table]:
+        with self._core.holding(collection, at) as held:
+            yield from reading.read_pages(self._core.database, held, at, page)
+
+    def changes(self, collection: CollectionId, after: Time, to: Time) -> pa.Table:
+        self._core.readable(collection, to)
+        with self._core.holding(collection, after) as held:
+            return reading.read_changes(self._core.database, held, after, to)
+
+    def count(self, collection: CollectionId) -> int:
+        with telling(), closing(self._core.database.cursor()) as cursor:
+            table = self._core.objects.collection(collection).current
+            return int(one(cursor, f"SELECT count(*) FROM {table}")[0])
+
+    def key_sql(self, collection: CollectionId, expressions: Sequence[str]) -> str:
+        with self._core.times:
+            return columns.key_sql(self._core.objects.collection(collection).layout, expressions)
+
+    def evaluate(
+        self, sql: str, relations: Mapping[str, tuple[CollectionId, Time]], parameters: Sequence[object] = ()
+    ) -> pa.Table:
+        with ExitStack() as held:
+            found = {
+                name: (held.enter_context(self._core.holding(collection, at)), at)
+                for name, (collection, at) in relations.items()
+            }
+            return reading.evaluate(self._core.database, sql, found, parameters, self._read_timeout)
+
+    def evaluate_over(self, sql: str, tables: Mapping[str, pa.Table], parameters: Sequence[object] = ()) -> pa.Table:
+        return reading.evaluate_over(self._core.database, sql, tables, parameters, self._read_timeout)
+
+    # -- outbox --------------------------------------------------------------------------------------
+
+    def owed(self) -> Sequence[Owed]:
+        return outbox.owed(self._core)
+
+    def owed_rows(self, query: QueryId, time: Time) -> pa.Table:
+        return outbox.owed_rows(self._core, query, time)
+
+    def settle(self, upto: Time, published: Sequence[Moved] = ()) -> None:
+        with self._core.writing:
+            outbox.settle(self._core, upto, published)
+
+    def published_at(self, time: Time) -> Sequence[Moved]:
+        with self._core.times:
+            return ends_at(self._core.ledger.published, time)
+
+    # -- small facts ---------------------------------------------------------------------------------
+
+    def put(self, key: str, value: str | None) -> None:
+        self._facts.put(key, value)
+
+    def get(self, key: str) -> str | None:
+        return self._facts.get(key)

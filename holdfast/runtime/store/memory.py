@@ -1,0 +1,477 @@
+"""A store in plain Python: the model that the real ones are compared with, and a fake for tests.
+
+Every commit copies the whole contents of what it changes, so a read as of a time is a lookup. SQL expressions
+of merges are evaluated by a function that the caller gives.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import pyarrow as pa
+
+from holdfast.errors import ReadError, StoreError
+from holdfast.names import CollectionId, QueryId, StateId, StoreId
+from holdfast.runtime.store import frontier as laws
+from holdfast.runtime.store import schemas
+from holdfast.runtime.store.port import Frontier, Layout, Merge, Moved, Owed, Position, RideAlong, Time
+from holdfast.runtime.store.schemas import names
+
+Evaluate = Callable[[str, Mapping[str, Any]], Any]
+"""The value of a DuckDB expression over named values."""
+
+Key = tuple[Any, ...]
+
+
+class Row(NamedTuple):
+    """A row of a key; `ts` is known also of a delete, `value` is not."""
+
+    present: bool
+    value: tuple[Any, ...]
+    ts: int | None
+
+
+Rows = dict[Key, Row]
+
+
+class Change(NamedTuple):
+    time: Time
+    key: Key
+    before: Row
+    after: Row
+
+
+@dataclass
+class Collection:
+    layout: Layout
+    window_ms: int
+    frontier: Frontier = laws.BUILDING
+    history_from: Time | None = None
+    written: Time = laws.BUILDING.since
+    wanted: Time = laws.BUILDING.since
+    versions: list[tuple[Time, Rows]] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+
+    def at(self, time: Time) -> Rows:
+        return next((rows for written, rows in reversed(self.versions) if written <= time), {})
+
+    def latest(self) -> Rows:
+        return self.versions[-1][1] if self.versions else {}
+
+    def absent(self) -> Row:
+        return Row(False, (None,) * len(self.layout.value), None)
+
+
+@dataclass
+class State:
+    layout: Layout
+    rows: Rows = field(default_factory=dict)
+
+
+@dataclass
+class Outbox:
+    layout: Layout
+    rows: dict[Time, list[tuple[Key, Row]]] = field(default_factory=dict)
+
+
+Delta = dict[Key, tuple[Row, Row]]
+
+
+@dataclass
+class Work:
+    collections: dict[CollectionId, Delta] = field(default_factory=dict)
+    states: dict[StateId, Delta] = field(default_factory=dict)
+    outbox: list[list[tuple[Key, Row]] | CollectionId] = field(default_factory=list)
+    moved: list[Moved] = field(default_factory=list)
+
+
+class MemoryStage:
+    """See `TickStage`."""
+
+    def __init__(self, store: "MemoryStore") -> None:
+        self._store = store
+        self._work: dict[QueryId, Work] = {}
+        self._remapped: list[Moved] = []
+
+    def upsert(self, query: QueryId, collection: CollectionId, rows: pa.Table) -> None:
+        target = self._claim(collection)
+        arrived = _read(schemas.fit(rows, schemas.upsert_schema(target.layout)), target.layout)
+        self._stage(query, collection, _unique(arrived, target.layout))
+
+    def merge(self, query: QueryId, state: StateId, partials: pa.Table, merge: Merge) -> None:
+        target = self._store.state(state)
+        if any(state in work.states for work in self._work.values()):
+            raise StoreError(f"the state {state} is already merged in this tick")
+        partials = schemas.fit(partials, schemas.rows_schema(target.layout, value="p"))
+        delta: Delta = {}
+        for key, partial in _unique(_read(partials, target.layout, value="p"), target.layout).items():
+            before = target.rows.get(key, Row(False, (None,) * len(target.layout.value), None))
+            initial = tuple(self._store.evaluate(sql, {}) for sql in merge.initial)
+            known = dict(enumerate(before.value if before.present else initial))
+            scope = {f"s{i}": v for i, v in known.items()} | {f"p{i}": v for i, v in enumerate(partial.value)}
+            merged = tuple(self._store.evaluate(sql, scope) for sql in merge.merged)
+            ts = max((t for t in (before.ts, partial.ts) if t is not None), default=None)
+            delta[key] = (before, Row(True, merged, ts))
+        self._of(query).states[state] = delta
+
+    def derive(self, query: QueryId, state: StateId, collection: CollectionId, along: RideAlong) -> None:
+        target = self._claim(collection)
+        if state not in self._of(query).states:
+            raise StoreError(f"the state {state} is not merged in this tick")
+        rows: Rows = {}
+        for key, (_, after) in self._of(query).states[state].items():
+            scope = {f"k{i}": v for i, v in enumerate(key)} | {f"s{i}": v for i, v in enumerate(after.value)}
+            present = along.having is None or self._store.evaluate(along.having, scope) is True
+            shown = tuple(self._store.evaluate(sql, scope) for sql in along.projection) if present else None
+            rows[key] = Row(present, target.absent().value if shown is None else shown, after.ts)
+        self._stage(query, collection, rows)
+
+    def append(self, query: QueryId, rows: pa.Table) -> None:
+        layout = self._store.outbox(query).layout
+        if "present" not in rows.column_names:
+            rows = rows.append_column("present", pa.repeat(pa.scalar(True), rows.num_rows))
+        if rows.num_rows:
+            self._of(query).outbox.append(list(_read(schemas.fit(rows, schemas.outbox_schema(layout)), layout)))
+
+    def owe(self, query: QueryId, collection: CollectionId) -> None:
+        self._store.outbox(query)
+        self._store.collection(collection)
+        self._of(query).outbox.append(collection)
+
+    def delta(self, collection: CollectionId) -> pa.Table:
+        layout = self._store.collection(collection).layout
+        found = next((w.collections[collection] for w in self._work.values() if collection in w.collections), {})
+        return _delta_table(found, layout)
+
+    def state_delta(self, state: StateId) -> pa.Table:
+        layout = self._store.state(state).layout
+        return _delta_table(next((w.states[state] for w in self._work.values() if state in w.states), {}), layout)
+
+    def lookup(self, collection: CollectionId, keys: pa.Table) -> pa.Table:
+        target = self._store.collection(collection)
+        asked = schemas.fit(keys, schemas.key_schema(target.layout)).to_pylist()
+        wanted = {tuple(row.values()) for row in asked}
+        return _rows_table({k: row for k, row in target.latest().items() if k in wanted}, target.layout)
+
+    def move(self, query: QueryId, moved: Sequence[Moved]) -> None:
+        self._of(query).moved.extend(moved)
+
+    def remap(self, moved: Sequence[Moved]) -> None:
+        self._remapped.extend(moved)
+
+    def discard(self, query: QueryId) -> None:
+        self._work.pop(query, None)
+
+    def commit(self, time: Time) -> None:
+        self._store.commit(self._work, self._remapped, time)
+        self.abandon()
+
+    def abandon(self) -> None:
+        self._work, self._remapped = {}, []
+
+    def _of(self, query: QueryId) -> Work:
+        return self._work.setdefault(query, Work())
+
+    def _claim(self, collection: CollectionId) -> Collection:
+        if any(collection in work.collections for work in self._work.values()):
+            raise StoreError(f"the collection {collection} is already written in this tick")
+        return self._store.collection(collection)
+
+    def _stage(self, query: QueryId, collection: CollectionId, rows: Rows) -> None:
+        target = self._store.collection(collection)
+        latest = target.latest()
+        blank = target.absent().value
+        self._of(query).collections[collection] = {
+            key: (latest.get(key, target.absent()), row if row.present else Row(False, blank, row.ts))
+            for key, row in rows.items()
+        }
+
+
+class MemoryStore:
+    """See `Store`. Nothing is durable, and nothing is safe across threads."""
+
+    def __init__(self, evaluate: Evaluate | None = None) -> None:
+        self.evaluate = evaluate or _no_evaluation
+        self._id = StoreId(str(uuid4()))
+        self._collections: dict[CollectionId, Collection] = {}
+        self._states: dict[StateId, State] = {}
+        self._outboxes: dict[QueryId, Outbox] = {}
+        self._positions: dict[QueryId, dict[tuple[str, int], Position]] = {}
+        self._remap: list[tuple[Time, Moved]] = []
+        self._published: list[tuple[Time, Moved]] = []
+        self._facts: dict[str, str] = {}
+        self._last = Time(0)
+        self._tokens = count(1)
+        self._holds: dict[int, tuple[CollectionId, Time]] = {}
+
+    @property
+    def id(self) -> StoreId:
+        return self._id
+
+    def close(self) -> None:
+        pass
+
+    def create_collection(self, collection: CollectionId, layout: Layout, *, window_ms: int) -> None:
+        self._collections.setdefault(collection, Collection(layout, window_ms))
+
+    def drop_collection(self, collection: CollectionId) -> None:
+        self._collections.pop(collection, None)
+        self._holds = {token: held for token, held in self._holds.items() if held[0] != collection}
+
+    def collections(self) -> Mapping[CollectionId, Layout]:
+        return {id_: c.layout for id_, c in self._collections.items()}
+
+    def create_state(self, state: StateId, layout: Layout) -> None:
+        self._states.setdefault(state, State(layout))
+
+    def drop_state(self, state: StateId) -> None:
+        self._states.pop(state, None)
+
+    def states(self) -> Mapping[StateId, Layout]:
+        return {id_: s.layout for id_, s in self._states.items()}
+
+    def create_outbox(self, query: QueryId, layout: Layout) -> None:
+        self._outboxes.setdefault(query, Outbox(layout))
+
+    def drop_outbox(self, query: QueryId) -> None:
+        self._outboxes.pop(query, None)
+
+    def forget_query(self, query: QueryId) -> None:
+        self._positions.pop(query, None)
+        self._facts = {key: value for key, value in self._facts.items() if not key.startswith(f"{query}/")}
+
+    def last_time(self) -> Time:
+        return self._last
+
+    def reserve(self, until: Time) -> None:
+        self._last = max(self._last, until)
+
+    def frontier(self, collection: CollectionId) -> Frontier:
+        return self.collection(collection).frontier
+
+    def set_upper(self, collections: Sequence[CollectionId], upper: Time) -> None:
+        for moved in map(self.collection, collections):
+            if laws.is_building(moved.frontier):
+                moved.frontier = laws.first_frontier(upper, history_from=moved.history_from, written=moved.written)
+            else:
+                moved.frontier = laws.raised_upper(moved.frontier, upper)
+
+    def advance_since(self, collection: CollectionId, to: Time) -> None:
+        moved = self.collection(collection)
+        if laws.is_building(moved.frontier):
+            moved.history_from = Time(max(to, moved.written, moved.history_from or 0))
+        else:
+            moved.wanted = Time(max(to, moved.wanted))
+            self._advance(collection, moved.wanted)
+
+    def hold(self, collection: CollectionId, at: Time) -> int:
+        frontier = self.collection(collection).frontier
+        if laws.is_building(frontier) or at < frontier.since:
+            raise ReadError(f"{collection} cannot be read as of {at}")
+        token = next(self._tokens)
+        self._holds[token] = (collection, at)
+        return token
+
+    def release(self, token: int) -> None:
+        self._holds.pop(token, None)
+
+    def compact(self, *, limit: int) -> int:
+        forgotten = 0
+        for id_, collection in self._collections.items():
+            bound = collection.history_from or Time(0)
+            if not laws.is_building(collection.frontier):
+                implied = laws.implied_since(collection.frontier.upper, collection.window_ms)
+                self._advance(id_, max(collection.wanted, implied))
+                bound = collection.frontier.since
+                needed = [i for i, (time, _) in enumerate(collection.versions) if time <= bound]
+                collection.versions = collection.versions[max(needed, default=0) :]
+            old = [change for change in collection.changes if change.time <= bound][: limit - forgotten]
+            collection.changes = collection.changes[len(old) :]
+            forgotten += len(old)
+        return forgotten
+
+    def stage(self) -> MemoryStage:
+        return MemoryStage(self)
+
+    def positions(self, query: QueryId) -> Sequence[Position]:
+        return list(self._positions.get(query, {}).values())
+
+    def remap_ends(self) -> Sequence[Moved]:
+        return _ends(self._remap, None)
+
+    def remap_at(self, time: Time) -> Sequence[Moved]:
+        return _ends(self._remap, time)
+
+    def snapshot(self, collection: CollectionId, at: Time, *, page: int = 50_000) -> Iterator[pa.Table]:
+        held = self._readable(collection, at)
+        rows = _rows_table(held.at(at), held.layout)
+        return (rows.slice(start, page) for start in range(0, rows.num_rows, page))
+
+    def changes(self, collection: CollectionId, after: Time, to: Time) -> pa.Table:
+        held = self._readable(collection, after)
+        self._readable(collection, to)
+        records = [
+            {
+                "time": c.time,
+                **_delta_record(c.key, c.before, c.after._replace(ts=c.after.ts if c.after.present else None)),
+            }
+            for c in held.changes
+            if after < c.time <= to
+        ]
+        return pa.Table.from_pylist(records, schema=schemas.changes_schema(held.layout))
+
+    def count(self, collection: CollectionId) -> int:
+        return len(self.collection(collection).latest())
+
+    def owed(self) -> Sequence[Owed]:
+        found = [Owed(time, q, len(rows)) for q, outbox in self._outboxes.items() for time, rows in outbox.rows.items()]
+        return sorted(found, key=lambda owed: (owed.time, owed.sink))
+
+    def owed_rows(self, query: QueryId, time: Time) -> pa.Table:
+        outbox = self.outbox(query)
+        records = [{"present": row.present, **_record(key, row)} for key, row in outbox.rows.get(time, [])]
+        return pa.Table.from_pylist(records, schema=schemas.outbox_schema(outbox.layout))
+
+    def settle(self, upto: Time, published: Sequence[Moved] = ()) -> None:
+        self._published += [(upto, moved) for moved in published]
+        for outbox in self._outboxes.values():
+            outbox.rows = {time: rows for time, rows in outbox.rows.items() if time > upto}
+
+    def published_at(self, time: Time) -> Sequence[Moved]:
+        return _ends(self._published, time)
+
+    def put(self, key: str, value: str | None) -> None:
+        if value is None:
+            self._facts.pop(key, None)
+        else:
+            self._facts[key] = value
+
+    def get(self, key: str) -> str | None:
+        return self._facts.get(key)
+
+    # -- for the stage -------------------------------------------------------------------------------
+
+    def collection(self, id_: CollectionId) -> Collection:
+        if id_ not in self._collections:
+            raise StoreError(f"the store has no collection {id_}")
+        return self._collections[id_]
+
+    def state(self, id_: StateId) -> State:
+        if id_ not in self._states:
+            raise StoreError(f"the store has no state {id_}")
+        return self._states[id_]
+
+    def outbox(self, query: QueryId) -> Outbox:
+        if query not in self._outboxes:
+            raise StoreError(f"the store has no outbox of {query}")
+        return self._outboxes[query]
+
+    def commit(self, work: Mapping[QueryId, Work], remapped: Sequence[Moved], time: Time) -> None:
+        deltas = {id_: delta for w in work.values() for id_, delta in w.collections.items()}
+        for id_ in deltas:
+            if time < self.collection(id_).frontier.upper or time <= self.collection(id_).written:
+                raise StoreError(f"a tick cannot change {id_} at {time}")
+        for id_, delta in deltas.items():
+            self._commit_collection(self.collection(id_), delta, time)
+        for query, staged in work.items():
+            for state, delta in staged.states.items():
+                self.state(state).rows |= {key: after for key, (_, after) in delta.items()}
+            owed = [
+                row
+                for part in staged.outbox
+                for row in (_owed(deltas.get(part, {})) if isinstance(part, str) else part)
+            ]
+            if owed:
+                self.outbox(query).rows[time] = owed
+            for m in staged.moved:
+                position = Position(query, m.topic, m.partition, m.end_offset)
+                self._positions.setdefault(query, {})[m.topic, m.partition] = position
+        self._remap += [(time, moved) for moved in remapped]
+        self._last = max(self._last, time)
+
+    def _commit_collection(self, collection: Collection, delta: Delta, time: Time) -> None:
+        rows = dict(collection.latest())
+        changed = {key: (b, a) for key, (b, a) in delta.items() if b.present or a.present}
+        for key, (_, after) in changed.items():
+            if after.present:
+                rows[key] = after
+            else:
+                del rows[key]
+        building = laws.is_building(collection.frontier)
+        if not building or collection.history_from is not None:
+            collection.changes += [Change(time, key, b, a) for key, (b, a) in changed.items()]
+        collection.versions.append((time, rows))
+        collection.written = time
+        if not building:
+            collection.frontier = laws.raised_upper(collection.frontier, Time(time + 1))
+
+    def _advance(self, id_: CollectionId, wanted: Time) -> None:
+        collection = self.collection(id_)
+        holds = [at for held, at in self._holds.values() if held == id_]
+        since = laws.held_since(collection.frontier, wanted, holds)
+        collection.frontier = Frontier(since, collection.frontier.upper)
+
+    def _readable(self, id_: CollectionId, at: Time) -> Collection:
+        collection = self.collection(id_)
+        if not laws.is_readable(collection.frontier, at):
+            raise ReadError(f"{id_} cannot be read as of {at}")
+        return collection
+
+
+def _no_evaluation(sql: str, _: Mapping[str, Any]) -> Any:
+    raise NotImplementedError(f"this store was not given a way to evaluate {sql}")
+
+
+def _ends(marks: Sequence[tuple[Time, Moved]], upto: Time | None) -> list[Moved]:
+    last: dict[tuple[str, int], tuple[Time, Moved]] = {}
+    for time, moved in marks:
+        place = (moved.topic, moved.partition)
+        if (upto is None or time <= upto) and (place not in last or time >= last[place][0]):
+            last[place] = (time, moved)
+    return [moved for _, moved in last.values()]
+
+
+def _owed(delta: Delta) -> list[tuple[Key, Row]]:
+    return [(key, after) for key, (before, after) in delta.items() if before.present or after.present]
+
+
+def _read(rows: pa.Table, layout: Layout, *, value: str = "c") -> Iterator[tuple[Key, Row]]:
+    for row in rows.to_pylist():
+        key = tuple(row[name] for name in names("k", layout.key))
+        yield key, Row(row.get("present", True), tuple(row[name] for name in names(value, layout.value)), row["ts"])
+
+
+def _unique(rows: Iterator[tuple[Key, Row]], layout: Layout) -> Rows:
+    found: Rows = {}
+    for key, row in rows:
+        if key in found or (schemas.is_plain_key(layout) and key[0] is None):
+            raise StoreError("a tick has keys that are null or not unique")
+        if row.present is None:
+            raise StoreError("rows of a tick do not say whether they are present")
+        found[key] = row
+    return found
+
+
+def _record(key: Key, row: Row, *, value: str = "c") -> dict[str, Any]:
+    keys = {f"k{i}": v for i, v in enumerate(key)}
+    return keys | {f"{value}{i}": v for i, v in enumerate(row.value)} | {"ts": row.ts}
+
+
+def _delta_record(key: Key, before: Row, after: Row) -> dict[str, Any]:
+    record: dict[str, Any] = {f"k{i}": v for i, v in enumerate(key)}
+    for side, row in (("b", before), ("a", after)):
+        record |= {f"{side}_present": row.present, f"{side}_ts": row.ts}
+        record |= {f"{side}{i}": v for i, v in enumerate(row.value)}
+    return record
+
+
+def _rows_table(rows: Rows, layout: Layout) -> pa.Table:
+    records = [_record(key, row) for key, row in rows.items()]
+    return pa.Table.from_pylist(records, schema=schemas.rows_schema(layout))
+
+
+def _delta_table(delta: Delta, layout: Layout) -> pa.Table:
+    records = [_delta_record(key, before, after) for key, (before, after) in delta.items()]
+    return pa.Table.from_pylist(records, schema=schemas.delta_schema(layout))

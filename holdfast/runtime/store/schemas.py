@@ -1,0 +1,70 @@
+"""Arrow at the border of a store: the schemas that `port` tells, and the cast to them."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from holdfast.errors import StoreError
+from holdfast.runtime.expressions.physical import arrow_type
+from holdfast.runtime.store.port import Layout
+from holdfast.types import Scalar, SqlType
+
+PLAIN_KEYS = (Scalar.INTEGER, Scalar.BIGINT, Scalar.STRING)
+
+
+def is_plain_key(layout: Layout) -> bool:
+    """True when the one key column is its own encoding; it must not be null then."""
+    return len(layout.key) == 1 and layout.key[0] in PLAIN_KEYS
+
+
+def names(prefix: str, types: Sequence[SqlType]) -> list[str]:
+    return [f"{prefix}{i}" for i in range(len(types))]
+
+
+def _fields(prefix: str, types: Sequence[SqlType]) -> list[pa.Field]:
+    return [pa.field(name, arrow_type(type_)) for name, type_ in zip(names(prefix, types), types, strict=True)]
+
+
+_TS = pa.field("ts", pa.int64())
+_PRESENT = pa.field("present", pa.bool_())
+
+
+def key_schema(layout: Layout) -> pa.Schema:
+    return pa.schema(_fields("k", layout.key))
+
+
+def rows_schema(layout: Layout, *, value: str = "c") -> pa.Schema:
+    return pa.schema([*_fields("k", layout.key), *_fields(value, layout.value), _TS])
+
+
+def upsert_schema(layout: Layout) -> pa.Schema:
+    return pa.schema([*rows_schema(layout), _PRESENT])
+
+
+def outbox_schema(layout: Layout) -> pa.Schema:
+    return pa.schema([_PRESENT, *rows_schema(layout)])
+
+
+def delta_schema(layout: Layout) -> pa.Schema:
+    fields = _fields("k", layout.key)
+    for side in "ba":
+        present, ts = pa.field(f"{side}_present", pa.bool_()), pa.field(f"{side}_ts", pa.int64())
+        fields += [present, *_fields(side, layout.value), ts]
+    return pa.schema(fields)
+
+
+def changes_schema(layout: Layout) -> pa.Schema:
+    return pa.schema([pa.field("time", pa.uint64()), *delta_schema(layout)])
+
+
+def fit(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with exactly the schema's columns, cast; refused when one is missing or does not fit."""
+    missing = [name for name in schema.names if name not in table.column_names]
+    if missing:
+        raise StoreError(f"rows lack the columns {', '.join(missing)}", detail=f"They have {table.column_names}.")
+    if table.schema.equals(schema):
+        return table
+    try:
+        return table.select(schema.names).cast(schema)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+        raise StoreError("rows do not have the types of their columns", detail=f"{problem}.") from problem

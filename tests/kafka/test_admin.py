@@ -1,0 +1,64 @@
+import time
+
+import pytest
+
+from holdfast.errors import KafkaError
+from holdfast.kafka.admin import Admin, TopicSpec
+
+from .writing import open_transaction, write
+
+
+def test_topics_are_described_with_their_ids_and_missing_ones_left_out(admin, new_topic):
+    one, two = new_topic(1), new_topic(3)
+    described = admin.describe([one, two, "no_such_topic"])
+    assert {name: topic.partitions for name, topic in described.items()} == {one: 1, two: 3}
+    assert described[one].id != described[two].id
+    assert {one, two} <= set(admin.topics())
+    assert admin.exists(one)
+    assert not admin.exists("no_such_topic")
+
+
+def test_creating_again_is_fine_only_with_the_same_partitions(admin, new_topic):
+    name = new_topic(2)
+    admin.create(TopicSpec(name=name, partitions=2))
+    with pytest.raises(KafkaError, match="exists with other partitions") as raised:
+        admin.create(TopicSpec(name=name, partitions=5))
+    assert raised.value.detail == "It has 2, and 5 are wanted."
+
+
+def test_a_recreated_and_a_deleted_topic_are_noticed(admin, new_topic):
+    kept, anew, gone = new_topic(), new_topic(), new_topic()
+    ids = {name: topic.id for name, topic in admin.describe([kept, anew, gone]).items()}
+    admin.delete(anew, gone, "no_such_topic")
+    admin.create(TopicSpec(name=anew))
+    changed = admin.changes(ids)
+    assert set(changed) == {anew, gone}
+    assert "made anew" in changed[anew].message
+    assert ids[anew] in changed[anew].detail
+    assert "deleted" in changed[gone].message
+
+
+def test_ends_are_last_stable_offsets(admin, settings, new_topic):
+    topic = new_topic()
+    write(settings, topic, b"1", b"2")
+    producer = open_transaction(settings, topic, [b"3"], id="ends")
+    assert admin.ends([(topic, 0)]) == {(topic, 0): 2}
+    assert admin.written([(topic, 0)]) == {(topic, 0): 3}
+    producer.commit_transaction()
+    # A commit is decided when it returns; its markers, and with them the end, come some milliseconds later.
+    deadline = time.monotonic() + 5
+    while admin.ends([(topic, 0)]) != {(topic, 0): 4}:
+        assert time.monotonic() < deadline
+    assert admin.starts([(topic, 0)]) == {(topic, 0): 0}
+
+
+def test_a_refused_name_is_told(admin):
+    with pytest.raises(KafkaError, match='topic "no/slash" cannot be created'):
+        admin.create(TopicSpec(name="no/slash"))
+
+
+def test_a_kafka_that_is_not_there_is_told_with_a_hint(settings, monkeypatch):
+    monkeypatch.setattr("holdfast.kafka.admin.SECONDS", 1.0)
+    with pytest.raises(KafkaError) as raised:
+        Admin(settings.at_kafka("127.0.0.1:1")).topics()
+    assert "--kafka" in (raised.value.hint or "")

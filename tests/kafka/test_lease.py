@@ -1,0 +1,91 @@
+import os
+import threading
+import time
+
+import pytest
+
+from holdfast.errors import ServiceTaken
+from holdfast.kafka import lease as leases
+from holdfast.kafka.lease import Entry, Lease, fold
+
+
+@pytest.fixture
+def new_lease(settings, admin, ranges):
+    made = []
+
+    def make(**more) -> Lease:
+        made.append(Lease(settings, admin, ranges, **more))
+        return made[-1]
+
+    yield make
+    for lease in made:
+        lease.release()
+
+
+def test_a_second_owner_is_told_who_has_it(new_lease):
+    new_lease().acquire("store-1")
+    with pytest.raises(ServiceTaken) as raised:
+        new_lease().acquire("store-2")
+    assert f"process {os.getpid()} on host" in raised.value.detail
+    assert "--service-id" in raised.value.hint
+
+
+def test_the_same_owner_takes_over_at_once(new_lease):
+    new_lease().acquire("store-1")
+    new_lease().acquire("store-1")
+
+
+def test_a_released_lease_is_free_at_once(new_lease):
+    first = new_lease()
+    first.acquire("store-1")
+    first.release()
+    first.release()
+    new_lease().acquire("store-2")
+
+
+def test_beats_keep_the_lease_and_without_them_it_runs_out(new_lease, monkeypatch):
+    monkeypatch.setattr(leases, "DURATION_MS", 1000)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.2)
+    first = new_lease()
+    first.acquire("store-1")
+    time.sleep(1.5)
+    with pytest.raises(ServiceTaken):
+        new_lease().acquire("store-2")
+    first._stop.set()
+    time.sleep(1.5)
+    new_lease().acquire("store-2")
+    with pytest.raises(ServiceTaken):
+        new_lease().acquire("store-1")
+
+
+def test_a_holder_that_slept_too_long_learns_that_it_lost_the_lease(new_lease, monkeypatch):
+    monkeypatch.setattr(leases, "DURATION_MS", 500)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 1.2)
+    lost = threading.Event()
+    new_lease(on_lost=lost.set).acquire("store-1")
+    time.sleep(0.8)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.1)
+    new_lease().acquire("store-2")
+    assert lost.wait(5)
+
+
+def entry(kind: str, owner: str, at: int) -> Entry:
+    return Entry(kind, owner, "host", 1, 0, offset=at, at=at)
+
+
+@pytest.mark.parametrize(
+    ("entries", "holder"),
+    [
+        ([], None),
+        ([("claim", "a", 0)], "a"),
+        ([("claim", "a", 0), ("claim", "b", 1)], "a"),
+        ([("claim", "a", 0), ("claim", "b", 9_000), ("beat", "a", 9_500), ("claim", "b", 15_000)], "a"),
+        ([("claim", "a", 0), ("claim", "b", 10_001)], "b"),
+        ([("claim", "a", 0), ("claim", "b", 10_001), ("beat", "a", 10_002)], "b"),
+        ([("claim", "a", 0), ("release", "b", 1), ("claim", "c", 2)], "a"),
+        ([("claim", "a", 0), ("release", "a", 1), ("claim", "c", 2)], "c"),
+    ],
+)
+def test_who_holds_the_lease(entries, holder):
+    found = fold(entry(*each) for each in entries)
+    assert (found.owner if found else None) == holder

@@ -1,0 +1,260 @@
+"""The same random operations on the embedded store and on the model, and the laws of time over both."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from holdfast.errors import ReadError, StoreError
+from holdfast.names import QueryId, TopicName
+from holdfast.runtime.store.duckdb import open_store
+from holdfast.runtime.store.memory import MemoryStore
+from holdfast.runtime.store.port import Moved, Time
+from tests.runtime.store.rows import (
+    LAYOUT,
+    PAIRS,
+    PAIRS_LAYOUT,
+    POSITIVE_TWICE,
+    QUERY,
+    SHOWN,
+    SHOWN_LAYOUT,
+    SUM_AND_LAST,
+    TABLE,
+    TOTALS,
+    TOTALS_LAYOUT,
+    apply,
+    changes,
+    evaluate,
+    partials,
+    plain,
+    snapshot,
+    upserts,
+)
+
+LAYOUTS = {TABLE: LAYOUT, PAIRS: PAIRS_LAYOUT, SHOWN: SHOWN_LAYOUT}
+OTHER, TOTALLING = QueryId("OTHER"), QueryId("TOTALLING")
+COLLECTIONS = st.sampled_from(list(LAYOUTS))
+
+numbers = st.integers(-3, 3)
+texts = st.sampled_from(["", "a", "A", "'", '"', "é", "a\x00", "[1]", "null", None])
+values = st.none() | st.tuples(numbers, texts)
+table_rows = st.dictionaries(st.sampled_from(["", "a", "b", "'", "ß", "日本"]), st.tuples(values, numbers), max_size=5)
+pair_keys = st.tuples(st.integers(-1, 1) | st.none(), texts)
+pair_rows = st.dictionaries(pair_keys, st.tuples(st.none() | st.tuples(st.floats(0, 1)), numbers), max_size=5)
+total_rows = st.dictionaries(st.integers(-2, 2), st.tuples(st.tuples(numbers, texts), numbers), max_size=4)
+
+
+class StoreMachine(RuleBasedStateMachine):
+    @initialize(window=st.sampled_from([0, 3, 20]))
+    def open(self, window: int) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="holdfast-laws-"))
+        self.duck = open_store(self.folder)
+        self.model = MemoryStore(evaluate)
+        self.now = 0
+        self.holds: list[tuple[int, int]] = []
+        self.answers: dict[tuple[str, int], list[tuple]] = {}
+        self.seen = {id_: self.model_frontier_zero() for id_ in LAYOUTS}
+        for store in self.stores():
+            for id_, layout in LAYOUTS.items():
+                store.create_collection(id_, layout, window_ms=window)
+            store.create_state(TOTALS, TOTALS_LAYOUT)
+            store.create_outbox(QUERY, LAYOUT)
+            store.create_outbox(OTHER, LAYOUT)
+
+    @staticmethod
+    def model_frontier_zero():
+        return (0, 0)
+
+    def stores(self):
+        return (self.duck, self.model)
+
+    def teardown(self) -> None:
+        if hasattr(self, "duck"):
+            self.duck.close()
+            shutil.rmtree(self.folder)
+
+    # -- ticks ---------------------------------------------------------------------------------------
+
+    def run_tick(self, rows, pairs, totals, discard, *, checkpoint=False) -> None:
+        stages = [store.stage() for store in self.stores()]
+        for stage in stages:
+            stage.upsert(QUERY, TABLE, upserts(LAYOUT, *(((k,), v, ts) for k, (v, ts) in rows.items())))
+            stage.owe(QUERY, TABLE)
+            stage.owe(OTHER, TABLE)
+            stage.append(OTHER, upserts(LAYOUT, ((str(self.now),), (self.now, "x"), 0)))
+            stage.upsert(OTHER, PAIRS, upserts(PAIRS_LAYOUT, *((k, v, ts) for k, (v, ts) in pairs.items())))
+            totalled = partials(TOTALS_LAYOUT, *(((k,), v, ts) for k, (v, ts) in totals.items()))
+            stage.merge(TOTALLING, TOTALS, totalled, SUM_AND_LAST)
+            stage.derive(TOTALLING, TOTALS, SHOWN, POSITIVE_TWICE)
+            stage.move(QUERY, [Moved(TopicName("t"), 0, self.now)])
+            stage.remap([Moved(TopicName("t"), 0, self.now)])
+        if checkpoint:
+            self.duck._core.checkpoint(beyond=-1)
+        deltas = [[plain(stage.delta(id_)) for id_ in LAYOUTS] + [plain(stage.state_delta(TOTALS))] for stage in stages]
+        assert deltas[0] == deltas[1]
+        for stage in stages:
+            for query in discard:
+                stage.discard(query)
+            stage.commit(Time(self.now))
+
+    def next_time(self, gap: int) -> None:
+        uppers = [self.model.frontier(id_).upper for id_ in LAYOUTS]
+        self.now = max(self.now + gap, *uppers)
+
+    @rule(
+        rows=table_rows,
+        pairs=pair_rows,
+        totals=total_rows,
+        discard=st.sets(st.sampled_from([QUERY, OTHER, TOTALLING]), max_size=2),
+        gap=st.integers(1, 4),
+        checkpoint=st.booleans(),
+    )
+    def tick(self, rows, pairs, totals, discard, gap, checkpoint) -> None:
+        self.next_time(gap)
+        self.run_tick(rows, pairs, totals, discard, checkpoint=checkpoint)
+
+    @precondition(lambda self: self.now > 0)
+    @rule(rows=table_rows)
+    def a_tick_that_comes_too_late_changes_nothing(self, rows) -> None:
+        for store in self.stores():
+            written = store.frontier(TABLE).upper
+            if written == 0:
+                return
+            stage = store.stage()
+            stage.upsert(QUERY, TABLE, upserts(LAYOUT, *(((k,), v, ts) for k, (v, ts) in rows.items())))
+            with pytest.raises(StoreError):
+                stage.commit(Time(written - 1))
+            stage.abandon()
+
+    @rule(rows=table_rows)
+    def an_abandoned_tick_never_was(self, rows) -> None:
+        for store in self.stores():
+            stage = store.stage()
+            stage.upsert(QUERY, TABLE, upserts(LAYOUT, *(((k,), v, ts) for k, (v, ts) in rows.items())))
+            stage.abandon()
+
+    @rule(id_=COLLECTIONS, page=st.integers(1, 4), rows=table_rows, pairs=pair_rows, totals=total_rows)
+    def a_snapshot_is_paged_while_ticks_go_on(self, id_, page, rows, pairs, totals) -> None:
+        since, upper = self.seen[id_]
+        if since == upper:
+            return
+        expected = snapshot(self.model, id_, upper - 1)
+        found: list[tuple] = []
+        for part in self.duck.snapshot(id_, Time(upper - 1), page=page):
+            assert 0 < part.num_rows <= page
+            found += plain(part)
+            if len(found) <= 2 * page:
+                self.next_time(1)
+                self.run_tick(rows, pairs, totals, ())
+                self.compact(100)
+        assert sorted(found, key=repr) == expected
+
+    # -- time ----------------------------------------------------------------------------------------
+
+    @rule(ids=st.sets(COLLECTIONS, min_size=1), step=st.integers(0, 5))
+    def set_upper(self, ids, step) -> None:
+        for store in self.stores():
+            store.set_upper(list(ids), Time(self.now + step))
+
+    @rule(id_=COLLECTIONS, step=st.integers(-10, 3))
+    def advance_since(self, id_, step) -> None:
+        for store in self.stores():
+            store.advance_since(id_, Time(max(0, self.now + step)))
+
+    @rule(id_=COLLECTIONS, step=st.integers(-10, 3))
+    def hold(self, id_, step) -> None:
+        at = Time(max(0, self.now + step))
+        tokens = []
+        for store in self.stores():
+            try:
+                tokens.append(store.hold(id_, at))
+            except ReadError:
+                tokens.append(None)
+        assert (tokens[0] is None) == (tokens[1] is None)
+        if tokens[0] is not None:
+            self.holds.append((tokens[0], tokens[1]))
+
+    @precondition(lambda self: self.holds)
+    @rule(place=st.integers(0, 100))
+    def release(self, place) -> None:
+        for store, token in zip(self.stores(), self.holds.pop(place % len(self.holds)), strict=True):
+            store.release(token)
+
+    @rule(limit=st.integers(1, 10))
+    def compact(self, limit) -> None:
+        assert self.duck.compact(limit=limit) == self.model.compact(limit=limit)
+
+    @rule()
+    def reopen(self) -> None:
+        for store, token in ((store, token) for pair in self.holds for store, token in zip(self.stores(), pair, strict=True)):
+            store.release(token)
+        self.holds.clear()
+        id_ = self.duck.id
+        self.duck.close()
+        self.duck = open_store(self.folder)
+        assert self.duck.id == id_
+        for collection in LAYOUTS:
+            # What was asked of since, but not yet allowed, is asked again by whoever opens a store.
+            self.model.collection(collection).wanted = Time(0)
+
+    @rule(upto=st.integers(0, 3))
+    def settle(self, upto) -> None:
+        for store in self.stores():
+            store.settle(Time(max(0, self.now - upto)), [Moved(TopicName("sink"), 0, self.now)])
+
+    # -- the laws ------------------------------------------------------------------------------------
+
+    @invariant()
+    def frontiers_agree_and_never_move_back(self) -> None:
+        for id_ in LAYOUTS if hasattr(self, "duck") else ():
+            frontier = self.duck.frontier(id_)
+            assert frontier == self.model.frontier(id_)
+            since, upper = self.seen[id_]
+            assert since <= frontier.since <= frontier.upper >= upper
+            self.seen[id_] = (frontier.since, frontier.upper)
+
+    @invariant()
+    def every_readable_time_gives_its_one_answer(self) -> None:
+        for id_, layout in LAYOUTS.items() if hasattr(self, "duck") else ():
+            since, upper = self.seen[id_]
+            times = sorted({since, (since + upper) // 2, upper - 1}) if since < upper else []
+            for at in times:
+                answer = snapshot(self.duck, id_, at)
+                assert answer == snapshot(self.model, id_, at)
+                assert answer == self.answers.setdefault((id_, at), answer)
+            if times:
+                first, last = self.answers[id_, times[0]], self.answers[id_, times[-1]]
+                between = changes(self.duck, id_, times[0], times[-1])
+                assert between == changes(self.model, id_, times[0], times[-1])
+                assert apply(first, between, layout) == last
+            for unreadable in (since - 1, upper):
+                if unreadable >= 0:
+                    with pytest.raises(ReadError):
+                        self.duck.snapshot(id_, Time(unreadable))
+
+    @invariant()
+    def what_a_tick_moved_agrees(self) -> None:
+        if not hasattr(self, "duck"):
+            return
+        assert self.duck.last_time() == self.model.last_time()
+        assert self.duck.positions(QUERY) == self.model.positions(QUERY)
+        assert self.duck.remap_ends() == self.model.remap_ends()
+        readable = [since for since, upper in self.seen.values() if upper]
+        if readable:
+            for at in (min(readable), self.now):
+                assert self.duck.remap_at(Time(at)) == self.model.remap_at(Time(at))
+                assert self.duck.published_at(Time(at)) == self.model.published_at(Time(at))
+        assert self.duck.owed() == self.model.owed()
+        for owed in self.model.owed()[-3:]:
+            rows = [plain(store.owed_rows(owed.sink, owed.time)) for store in self.stores()]
+            assert rows[0] == rows[1]
+
+
+StoreMachine.TestCase.settings = settings(
+    max_examples=20, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestLaws = StoreMachine.TestCase

@@ -1,0 +1,194 @@
+"""What statements look like after parsing."""
+
+from itertools import islice
+
+import pytest
+
+from holdfast.errors import Position, SyntaxProblem
+from holdfast.runtime.expressions.parse import parse_expression
+from holdfast.sql import statements as sql
+from holdfast.sql.parse import parse, parse_select, statements
+from holdfast.sql.statements import ColumnDefinition, Emit, Identifier, Listing, Marker, ObjectKind, Property
+from holdfast.types import Array, Map, Scalar
+
+
+def one(text: str) -> sql.Statement:
+    (parsed,) = parse(text)
+    return parsed.statement
+
+
+def test_create_stream_over_a_topic():
+    statement = one(
+        """CREATE OR REPLACE STREAM IF NOT EXISTS views (id INT KEY, tags ARRAY<VARCHAR>, `Mixed` BIGINT)
+           WITH (kafka_topic = 'views', "partitions" = 3, wrap_single_value = false)"""
+    )
+    assert statement == sql.CreateSource(
+        kind=ObjectKind.STREAM,
+        name=Identifier("VIEWS"),
+        columns=(
+            ColumnDefinition("ID", Scalar.INTEGER, Marker.KEY),
+            ColumnDefinition("TAGS", Array(Scalar.STRING)),
+            ColumnDefinition("Mixed", Scalar.BIGINT),
+        ),
+        properties=(
+            Property("KAFKA_TOPIC", "views"),
+            Property("PARTITIONS", 3),
+            Property("WRAP_SINGLE_VALUE", False),
+        ),
+        or_replace=True,
+        if_not_exists=True,
+    )
+
+
+def test_create_source_table_with_headers():
+    statement = one("create source table t (k string primary key, h bytes header('x'), m map<string, int> headers)")
+    assert statement == sql.CreateSource(
+        kind=ObjectKind.TABLE,
+        name=Identifier("T"),
+        columns=(
+            ColumnDefinition("K", Scalar.STRING, Marker.PRIMARY_KEY),
+            ColumnDefinition("H", Scalar.BYTES, Marker.HEADERS, "x"),
+            ColumnDefinition("M", Map(Scalar.STRING, Scalar.INTEGER), Marker.HEADERS),
+        ),
+        properties=(),
+        read_only=True,
+    )
+
+
+def test_create_table_as_select():
+    statement = one(
+        "CREATE TABLE counts WITH (partitions=1) AS SELECT v.page, COUNT(*) AS n FROM views v "
+        "WHERE v.user <> 'bot' GROUP BY v.page HAVING COUNT(*) > 10 EMIT CHANGES"
+    )
+    assert statement == sql.CreateAs(
+        kind=ObjectKind.TABLE,
+        name=Identifier("COUNTS"),
+        properties=(Property("PARTITIONS", 1),),
+        select=sql.Select(
+            items=(
+                sql.SelectExpression(parse_expression("V.PAGE")),
+                sql.SelectExpression(parse_expression("COUNT(*)"), "N"),
+            ),
+            relation=sql.Relation("VIEWS", "V"),
+            where=parse_expression("V.USER <> 'bot'"),
+            group_by=(parse_expression("V.PAGE"),),
+            having=parse_expression("COUNT(*) > 10"),
+            emit=Emit.CHANGES,
+        ),
+    )
+
+
+def test_select_items():
+    select = parse_select("SELECT *, t.*, s->*, a b, c AS key, d KEY FROM t LIMIT 5")
+    assert select.limit == 5
+    assert select.items == (
+        sql.SelectStar(),
+        sql.SelectStar("T"),
+        sql.SelectFields(parse_expression("S")),
+        sql.SelectExpression(parse_expression("A"), "B"),
+        sql.SelectExpression(parse_expression("C"), "KEY"),
+        sql.SelectExpression(parse_expression("D"), "KEY"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("INSERT INTO t VALUES (1)", sql.InsertValues(
+            target=Identifier("T"), columns=(), values=(parse_expression("1"),))),
+        ("INSERT INTO t (a, `b`) VALUES (1, 'x')", sql.InsertValues(
+            target=Identifier("T"), columns=(Identifier("A"), Identifier("b")),
+            values=(parse_expression("1"), parse_expression("'x'")))),
+        ("DROP STREAM s", sql.Drop(kind=ObjectKind.STREAM, name=Identifier("S"))),
+        ("DROP TABLE IF EXISTS t DELETE TOPIC", sql.Drop(
+            kind=ObjectKind.TABLE, name=Identifier("T"), if_exists=True, delete_topic=True)),
+        ("SHOW STREAMS", sql.Show(Listing.STREAMS)),
+        ("list queries extended", sql.Show(Listing.QUERIES, True)),
+        ("DESCRIBE t EXTENDED", sql.Describe(Identifier("T"), True)),
+        ("EXPLAIN ctas_t_1", sql.ExplainQuery(Identifier("CTAS_T_1"))),
+        ("SET 'a.b' = 'it''s'", sql.SetProperty("a.b", "it's")),
+        ("UNSET 'a.b'", sql.UnsetProperty("a.b")),
+        ("TERMINATE q_1", sql.Terminate(Identifier("Q_1"))),
+        ("TERMINATE ALL", sql.Terminate(None)),
+        ("PAUSE q_1", sql.Refused("PAUSE")),
+        ("CREATE TYPE address AS STRUCT<a INT>", sql.Refused("CREATE TYPE")),
+        ("CREATE SINK CONNECTOR c WITH (x = 1)", sql.Refused("CREATE SINK CONNECTOR")),
+        ("INSERT INTO a SELECT * FROM b", sql.Refused("INSERT INTO … SELECT")),
+    ],
+)  # fmt: skip
+def test_small_statements(text, statement):
+    assert one(text) == statement
+
+
+@pytest.mark.parametrize(
+    ("clause", "name"),
+    [
+        ("SELECT DISTINCT a FROM t", "DISTINCT"),
+        ("SELECT a FROM t LEFT OUTER JOIN u WITHIN 5 SECONDS GRACE PERIOD 1 DAY ON t.a = u.a", "JOIN"),
+        ("SELECT a FROM t WINDOW HOPPING (SIZE 5 MINUTES, ADVANCE BY 1 MINUTE) GROUP BY a", "WINDOW"),
+        ("SELECT a FROM t PARTITION BY b", "PARTITION BY"),
+        ("SELECT a FROM t ORDER BY b DESC", "ORDER BY"),
+    ],
+)
+def test_clauses_of_later_releases_are_kept_by_name(clause, name):
+    assert [kept.name for kept in parse_select(clause).clauses] == [name]
+
+
+def test_each_statement_carries_its_own_text_and_place():
+    first, second = parse("SHOW TABLES;;\n  SELECT ';' AS x -- a; b\n FROM t /* ; */ ;")
+    assert (first.text, first.position) == ("SHOW TABLES", Position(1, 1, 0))
+    assert (second.text, second.position) == ("SELECT ';' AS x -- a; b\n FROM t", Position(2, 3, 16))
+
+
+def test_positions_are_those_of_the_whole_text():
+    _, second = parse("SHOW TABLES;\nSELECT a FROM t WHERE b = 1")
+    assert isinstance(second.statement, sql.Select)
+    assert second.statement.where is not None
+    assert second.statement.where.position == Position(2, 23, 35)
+
+
+def test_statements_before_a_mistake_are_read():
+    read = statements("SHOW TABLES; " * 6 + "SELEKT 1; SHOW TABLES")
+    assert [parsed.text for parsed in islice(read, 6)] == ["SHOW TABLES"] * 6
+    with pytest.raises(SyntaxProblem) as problem:
+        next(read)
+    assert problem.value.position == Position(1, 79, 78)
+
+
+def test_what_is_refused_ends_at_its_semicolon():
+    texts = ["PAUSE q", "SHOW TABLES", "PAUSE", "SHOW STREAMS", "CREATE TYPE t", "LIST QUERIES", "PRINT x"]
+    parsed = parse("; ".join(texts))
+    assert [item.text for item in parsed] == texts
+    assert [type(item.statement).__name__ for item in parsed] == ["Refused", "Show"] * 3 + ["Refused"]
+
+
+def test_a_text_of_blanks_and_comments_has_no_statements():
+    assert parse(" ; -- nothing\n /* at all */ ;") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint", "place"),
+    [
+        ("SELEC * FROM t", 'syntax error at or near "SELEC"', "Did you mean SELECT?", (1, 1)),
+        ("SELECT * FORM t", 'syntax error at or near "FORM"', "Did you mean FROM?", (1, 10)),
+        ("SELECT FROM t", 'syntax error at or near "FROM"', 'Expected DISTINCT, "*" or an expression.', (1, 8)),
+        ("CREATE VIEWS v", 'syntax error at or near "VIEWS"', "Expected OR, SOURCE, STREAM or TABLE.", (1, 8)),
+        ("DROP STREAM", "syntax error at the end of the text", "Expected IF or a name.", (1, 12)),
+        ("DROP STREAM s s", 'syntax error at or near "s"', 'Expected DELETE or ";".', (1, 15)),
+        ("CREATE STREAM s (a INT PRIMARY)", 'syntax error at or near ")"', "Expected KEY.", (1, 31)),
+        ("CREATE STREAM s (at BIGINT)", 'syntax error at or near "at"',
+         "AT is a reserved word; as a name, write it in back-quotes: `AT`.", (1, 18)),
+        ("SELECT 'abc", "unterminated string", "End it with a single quote.", (1, 8)),
+        ("SELECT a FROM t LIMIT 1 WHERE a = 1", "WHERE must come before LIMIT", None, (1, 25)),
+        ("SELECT a FROM t WHERE a WHERE b", "WHERE is given twice", None, (1, 25)),
+        ("SELECT a FROM t LIMIT 99999999999", "a LIMIT must be at most 2147483647", None, (1, 23)),
+        ("CREATE STREAM s (a INTT) WITH (x=1)", 'type "INTT" does not exist', 'Did you mean "INT"?', (1, 20)),
+        ("CREATE SOURCE STREAM s AS SELECT * FROM t", "a SOURCE STREAM cannot be created from a query",
+         "Leave out SOURCE.", (1, 1)),
+    ],
+)  # fmt: skip
+def test_mistakes(text, message, hint, place):
+    with pytest.raises(Exception) as raised:  # noqa: PT011
+        parse(text)
+    error = raised.value
+    assert (error.message, error.hint, (error.position.line, error.position.column)) == (message, hint, place)
