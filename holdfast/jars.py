@@ -28,6 +28,7 @@ OLDEST_JAVA = 17
 
 FOUND = re.compile(r"found [^#\s]+#([^;\s]+);")
 FETCHED = re.compile(r"\[SUCCESSFUL \] [^#\s]+#([^;\s]+);")
+TELLING = re.compile(r"not found|FAILED|Exception|access error|unresolved", re.IGNORECASE)
 
 
 class JarSet(StrEnum):
@@ -141,8 +142,8 @@ def resolve(jars: Sequence[Jar], into: Path, *, java: Path, ivy_settings: Path |
 
 def problems(said: Sequence[str]) -> Sequence[str]:
     """What Ivy said that explains a failure."""
-    telling = [line.strip() for line in said if "UNRESOLVED" in line or "FAILED" in line or "Exception" in line]
-    return (telling or [line for line in said if line.strip()])[-10:]
+    telling = dict.fromkeys(line.strip(" \t:") for line in said if TELLING.search(line))
+    return [*telling][-10:] or [line for line in said if line.strip()][-10:]
 
 
 def ivy_module(jars: Sequence[Jar]) -> str:

@@ -5,7 +5,7 @@ last tick, all in one slice. A query of a derived stream reads the stream's sink
 then what is still owed to it. Queries at the same place of the same input share a slice.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,13 +13,13 @@ import pyarrow as pa
 from holdfast.config import Settings
 from holdfast.coordinator.clock import Clock
 from holdfast.coordinator.intake import Ends, Partition, as_ends, as_moved, bounded, by_topic, ranges_by_topic
-from holdfast.coordinator.progress import read_ends
 from holdfast.coordinator.publishing import OutboxStore, Publishing
 from holdfast.kafka.admin import Admin
 from holdfast.kafka.consumer import RangeReader
 from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.program import ObjectInput, Program, TopicInput
+from holdfast.runtime.progress import read_ends
 from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.spark.build import decoded_view
 from holdfast.runtime.spark.engine import ViewInput
@@ -41,9 +41,7 @@ class Piece:
 class Backfill:
     """Cuts slices. `publishing` is set once there is one."""
 
-    def __init__(
-        self, settings: Settings, store: OutboxStore, clock: Clock, admin: Admin, ranges: RangeReader
-    ) -> None:
+    def __init__(self, settings: Settings, store: OutboxStore, clock: Clock, admin: Admin, ranges: RangeReader) -> None:
         self._settings, self._store, self._clock, self._admin, self._ranges = settings, store, clock, admin, ranges
         self.publishing: Publishing | None = None
 
@@ -102,7 +100,9 @@ class Backfill:
         decoder = Decoder(keeper.schema, keeper.sink.encoder.formats)
         with self.publishing.paused():
             owed = [o for o in self._store.owed() if o.sink == keeper.query]
-            ends = {p: end for p, end in as_ends(self._store.published_at(self._store.last_time())).items() if p[0] == topic}
+            ends = {
+                p: end for p, end in as_ends(self._store.published_at(self._store.last_time())).items() if p[0] == topic
+            }
             starts = self._starts(self._at(next(iter(together))), ends)
             until = bounded(starts, ends, self._settings.max_records_per_tick)
             if any(until[p] > start for p, start in starts.items()):
@@ -139,5 +139,3 @@ def as_stream(tables: list[pa.Table]) -> pa.Table:
 def _part(until: Ends, ends: Ends) -> float:
     whole = sum(ends.values())
     return sum(until.values()) / whole if whole else 1.0
-
-

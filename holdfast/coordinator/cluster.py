@@ -2,31 +2,31 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
 import pyarrow as pa
 
-from holdfast.catalog.objects import CatalogObject, QueryEntry, QueryState, Stream, Table
+from holdfast.catalog.objects import CatalogObject, QueryEntry, QueryState, Table
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.config import Settings
 from holdfast.coordinator import processing_log
 from holdfast.coordinator.backfill import Backfill
 from holdfast.coordinator.clock import Clock
-from holdfast.coordinator.intake import Ends, Intake, Partition, as_ends, as_moved
-from holdfast.coordinator.progress import Progress, Status, is_riding, own, riding
+from holdfast.coordinator.intake import Intake, Partition, as_ends, as_moved
 from holdfast.coordinator.publishing import OutboxStore, Publishing
 from holdfast.crash import crash_point
 from holdfast.errors import HoldfastError
 from holdfast.kafka.admin import Admin
-from holdfast.names import CollectionId, ObjectName, QueryId, StateId, TopicName
+from holdfast.names import CollectionId, ObjectName, QueryId, TopicName
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.functions.registry import CURRENT, Release
 from holdfast.runtime.plan.codec import decode
-from holdfast.runtime.program import ObjectInput, Program, Sink, TopicInput
+from holdfast.runtime.program import Program, Sink, TopicInput
+from holdfast.runtime.progress import Progress, Status, is_riding, own, riding
 from holdfast.runtime.spark.build import build_query, build_table
-from holdfast.runtime.store.port import Layout, Moved, TickStage, Time
+from holdfast.runtime.store.port import Moved, TickStage, Time
 from holdfast.runtime.tick import Given, Outcome, Ticker, TickInputs
 
 log = logging.getLogger(__name__)
@@ -148,7 +148,9 @@ class Cluster:
 
     def drop_strays(self) -> None:
         """Drop what a crash left of objects that are gone. Once, after the first `install`."""
-        kept = {p.collection for p in self.dataflow.programs.values()} | {CollectionId(n) for n in self._catalog.objects}
+        kept = {p.collection for p in self.dataflow.programs.values()} | {
+            CollectionId(n) for n in self._catalog.objects
+        }
         for collection in set(self._store.collections()) - kept:
             self._store.drop_collection(collection)
         states = {state for p in self.dataflow.programs.values() for state, _ in p.states}
@@ -323,5 +325,3 @@ def _latest(entry: QueryEntry) -> bool:
 def _release(text: str) -> Release:
     parts = text.split(".")
     return (int(parts[0]), int(parts[1])) if len(parts) >= 2 and all(p.isdigit() for p in parts[:2]) else CURRENT
-
-

@@ -97,5 +97,3 @@ class Coordinator:
         while time.monotonic() < deadline and not self._stopping.is_set():
             self._answer()
             time.sleep(0.05)
-
-

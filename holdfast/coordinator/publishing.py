@@ -7,11 +7,12 @@ from itertools import groupby
 from threading import Event, Lock, Thread
 from typing import Protocol
 
-from holdfast.errors import ForeignStore, HoldfastError, KafkaError
+from holdfast.errors import HoldfastError, KafkaError
 from holdfast.kafka.admin import Admin
 from holdfast.kafka.problems import Fenced, TransactionAborted
 from holdfast.kafka.publisher import Marker, Outgoing, TransactionalPublisher
-from holdfast.names import QueryId, TopicName
+from holdfast.kafka.records import Partition
+from holdfast.names import QueryId
 from holdfast.runtime.program import Sink
 from holdfast.runtime.store.port import Moved, SqlReader, Store, Time
 
@@ -34,14 +35,15 @@ class Publishing:
         admin: Admin,
         sinks: Callable[[], Mapping[QueryId, Sink]],
         fenced: Callable[[HoldfastError], None],
+        published: Callable[[], None],
     ) -> None:
         self._store = store
         self._publisher = publisher
         self._admin = admin
         self._sinks = sinks
         self._fenced = fenced
+        self._on_published = published
         self._published: Marker | None = None
-        self._partitions: dict[TopicName, int] = {}
         self._wake = Event()
         self._stopping = Event()
         self._turn = Lock()
@@ -51,15 +53,11 @@ class Publishing:
     def recover(self) -> None:
         """Fence the process before this one and forget what it had published. Before any tick."""
         marker = self._publisher.start()
-        if marker is not None and marker.store != self._store.id:
-            raise ForeignStore(
-                "the data folder does not belong to this service's topics",
-                detail=f"The topics were written with store {marker.store}, the folder has store {self._store.id}.",
-                hint="Use the data folder of this service, or start once with --rebuild to build it again.",
-            )
+        if marker is None or marker.store != self._store.id:
+            return
         self._published = marker
-        if marker is not None and marker.complete:
-            self._settle(marker.time)
+        if marker.complete:
+            self._store.settle(marker.time, self._sink_ends())
 
     def start(self) -> None:
         self._thread.start()
@@ -115,6 +113,7 @@ class Publishing:
 
     def _publish_all(self) -> None:
         last: Time | None = None
+        ends: dict[Partition, int] = {}
         owed = sorted(self._store.owed(), key=lambda o: (o.time, o.sink))
         for time, parts in groupby(owed, key=lambda o: o.time):
             sinks = self._sinks()
@@ -124,16 +123,14 @@ class Publishing:
                 if sink is not None:
                     rows = self._store.owed_rows(part.sink, time)
                     outgoing.append(Outgoing(sink.topic, sink.encoder.encode(rows, self._store)))
-            self._publisher.publish(self._store.id, time, outgoing, published=self._published)
+            ends |= self._publisher.publish(self._store.id, time, outgoing, published=self._published)
             last = time
         if last is not None:
-            self._settle(last)
+            self._store.settle(last, [Moved(topic, partition, end) for (topic, partition), end in ends.items()])
+            self._on_published()
 
-    def _settle(self, time: Time) -> None:
-        """Forget what is published, and remember where the sink topics ended with it."""
-        wanted = {sink.topic for sink in self._sinks().values()}
-        if missing := wanted - self._partitions.keys():
-            self._partitions |= {t.name: t.partitions for t in self._admin.describe(missing).values()}
-        partitions = [(name, p) for name, count in self._partitions.items() if name in wanted for p in range(count)]
-        ends = self._admin.ends(partitions)
-        self._store.settle(time, [Moved(topic, partition, end) for (topic, partition), end in ends.items()])
+    def _sink_ends(self) -> list[Moved]:
+        """Where the sink topics end, when nobody is publishing."""
+        topics = self._admin.describe({sink.topic for sink in self._sinks().values()})
+        partitions = [(t.name, p) for t in topics.values() for p in range(t.partitions)]
+        return [Moved(topic, partition, end) for (topic, partition), end in self._admin.ends(partitions).items()]

@@ -58,6 +58,13 @@ class Admin:
         except KafkaException as cause:
             raise told("the topics of Kafka cannot be listed", cause) from cause
 
+    def cluster_id(self) -> str:
+        """The id that the Kafka cluster gives itself."""
+        try:
+            return str(self._client.describe_cluster(request_timeout=SECONDS).result().cluster_id)
+        except KafkaException as cause:
+            raise told("Kafka cannot be asked for its id", cause) from cause
+
     def describe(self, names: Iterable[TopicName]) -> Mapping[TopicName, Topic]:
         """The topics among `names` that exist, in one call."""
         wanted = list(dict.fromkeys(names))

@@ -231,6 +231,8 @@ def new_consumer(settings: Settings, more: Mapping[str, str | int]) -> Consumer:
             "auto.offset.reset": "error",
             "allow.auto.create.topics": False,
             "fetch.error.backoff.ms": 20,
+            # After a full queue librdkafka would not fetch anything, of any topic, for a second.
+            "fetch.queue.backoff.ms": 10,
             "queued.max.messages.kbytes": 32_768,
             **more,
         },

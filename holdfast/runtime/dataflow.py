@@ -38,9 +38,7 @@ class Dataflow:
         return next((p for p in self.programs.values() if p.object == name), None)
 
     def readers(self, name: ObjectName) -> list[Program]:
-        return [
-            p for p in self.programs.values() if isinstance(p.source, ObjectInput) and p.source.name == name
-        ]
+        return [p for p in self.programs.values() if isinstance(p.source, ObjectInput) and p.source.name == name]
 
     def depth(self, program: Program) -> int:
         """How many rounds come before a program's first stage."""

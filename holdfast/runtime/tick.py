@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from holdfast.errors import HoldfastError
 from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.runtime.dataflow import Dataflow
+from holdfast.runtime.decode import RecordDecoder
 from holdfast.runtime.program import (
     Append,
     MergeInto,
@@ -26,7 +27,6 @@ from holdfast.runtime.program import (
 from holdfast.runtime.serdes.decoding import UNKNOWN_SPELLING
 from holdfast.runtime.spark.build import topic_view
 from holdfast.runtime.spark.engine import Engine, Failure, Round, TopicRange, ViewInput
-from holdfast.runtime.spark.fragment import Fragment
 from holdfast.runtime.store.port import Store, TickStage
 
 LOGGED_PER_TICK = 1_000
@@ -82,12 +82,12 @@ class Respelled(Exception):
 
 
 class Ticker:
-    """Runs ticks; remembers only the spellings of JSON names, which change no result."""
+    """Runs ticks; keeps nothing between them but what the decoder has learnt."""
 
-    def __init__(self, engine: Engine, store: Store) -> None:
+    def __init__(self, engine: Engine, store: Store, decoder: RecordDecoder) -> None:
         self._engine = engine
         self._store = store
-        self._spellings: dict[TopicName, frozenset[str]] = {}
+        self._decoder = decoder
 
     def run(
         self,
@@ -99,7 +99,7 @@ class Ticker:
         """Stage one tick of some queries. The caller adds what moved, and commits."""
         while True:
             stage = self._store.stage()
-            run = _Run(self._engine, dataflow, queries, inputs, stage, self._spellings)
+            run = _Run(self._engine, dataflow, queries, inputs, stage, self._decoder)
             try:
                 if given is not None:
                     run.give(given)
@@ -119,10 +119,10 @@ class _Run:
         queries: Mapping[QueryId, Program],
         inputs: TickInputs,
         stage: TickStage,
-        spellings: dict[TopicName, frozenset[str]],
+        decoder: RecordDecoder,
     ) -> None:
         self.engine, self.dataflow, self.queries, self.inputs, self.stage = engine, dataflow, queries, inputs, stage
-        self.spellings = spellings
+        self.decoder = decoder
         self.objects: dict[ObjectName, pa.Table] = dict(inputs.objects)
         self.merged: set[tuple[QueryId, int]] = set()
         self.bad: dict[str, TopicInput] = {}
@@ -194,7 +194,7 @@ class _Run:
     def _topic(self, source: TopicInput, inputs: dict[str, ViewInput], derived: dict[str, str]) -> None:
         raw = topic_view(source.topic)
         inputs[raw] = self.inputs.topics[source.topic]
-        derived[source.view] = source.decoder.sql(raw, self.spellings.get(source.topic, frozenset()))
+        derived[source.view] = self.decoder.sql(source)
 
     def _sorted_out(self, stage: Stage, rows: pa.Table) -> pa.Table:
         """The good rows. Unknown spellings end the run, undecodable records are remembered for the log."""
@@ -205,17 +205,11 @@ class _Run:
         source = stage.input
         if worst and isinstance(source, TopicInput):
             if worst == UNKNOWN_SPELLING:
-                self._learn(source)
+                self.decoder.learn(source, self.inputs.topics[source.topic])
                 raise Respelled
             self.bad[source.view] = source
         good = rows.filter(pc.equal(bad, 0)) if worst else rows
         return good.drop_columns(["bad"])
-
-    def _learn(self, source: TopicInput) -> None:
-        raw = topic_view(source.topic)
-        names = self.engine.select(source.decoder.spellings_sql(raw), Round({raw: self.inputs.topics[source.topic]}, {}))
-        known = self.spellings.get(source.topic, frozenset())
-        self.spellings[source.topic] = known | frozenset(names.column("name").to_pylist())
 
     def _apply(self, program: Program, index: int, rows: pa.Table) -> None:
         self.outcome.touched.add(program.query)
@@ -250,15 +244,13 @@ class _Run:
 
     def _log_undecodable(self) -> None:
         for source in self.bad.values():
-            raw = topic_view(source.topic)
-            known = self.spellings.get(source.topic, frozenset())
-            sql = source.decoder.reason_sql(raw, known, LOGGED_PER_TICK)
-            found = self.engine.select(sql, Round({raw: self.inputs.topics[source.topic]}, {}))
+            found = self.decoder.undecodable(source, self.inputs.topics[source.topic], LOGGED_PER_TICK)
             total = found.column("total")[0].as_py() if found.num_rows else 0
             self.outcome.undecodable.append(
                 Undecodable(source.topic, self._reader_of(source), found.drop_columns(["total"]), total)
             )
 
     def _reader_of(self, source: TopicInput) -> ObjectName:
-        return next(p.object for p in self.queries.values() if isinstance(p.source, TopicInput) and p.source.view == source.view)
-
+        return next(
+            p.object for p in self.queries.values() if isinstance(p.source, TopicInput) and p.source.view == source.view
+        )

@@ -11,7 +11,7 @@ from holdfast.runtime.functions.strings import trimmed
 from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct, is_number
 
 
-class NotRenderable(Exception):  # noqa: N818 - an answer to the caller, no fault
+class NotRenderable(Exception):
     """This dialect has no form that is proven equal; run the expression on Spark."""
 
 

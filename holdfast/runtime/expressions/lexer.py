@@ -88,6 +88,8 @@ class SqlLexer(Lexer):
             if kind == "IDENT":
                 kind = self._word(value.upper(), states[parser_state.state_stack[-1]], text, offset)
             elif kind == "symbol_":
+                if text.startswith("/*", start):
+                    raise unreadable(text, start)
                 value = SYNONYMS.get(value, value)
                 kind = self._symbols[value]
             elif kind in NUMBERS and offset < end and (text[offset].isalpha() or text[offset] == "_"):

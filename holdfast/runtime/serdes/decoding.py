@@ -46,7 +46,9 @@ class Decoder:
 
     def sql(self, view: str, spellings: frozenset[str]) -> str:
         """The SELECT that decodes the records of a view; `spellings` are JSON names seen so far."""
-        key = side(self.schema.key, self.formats.key_format, unwrapped=_key_unwrapped(self), prefix="k", names=spellings)
+        key = side(
+            self.schema.key, self.formats.key_format, unwrapped=_key_unwrapped(self), prefix="k", names=spellings
+        )
         value = side(
             self.schema.value, self.formats.value_format, unwrapped=_value_unwrapped(self), prefix="c", names=spellings
         )
@@ -83,9 +85,7 @@ class Decoder:
         )
 
 
-def side(
-    columns: Sequence[Column], info: FormatInfo, *, unwrapped: bool, prefix: str, names: frozenset[str]
-) -> Side:
+def side(columns: Sequence[Column], info: FormatInfo, *, unwrapped: bool, prefix: str, names: frozenset[str]) -> Side:
     """The decoding of one side in its format."""
     raw = "key" if prefix == "k" else "value"
     match info.format:

@@ -85,9 +85,7 @@ def corrupt_sql(raw: str, parsed: str) -> str:
     return f"{parsed} IS NULL OR {parsed}.{CORRUPT} IS NOT NULL OR octet_length({raw}) = 0"
 
 
-def misspelled_sql(
-    raw: str, texts: Sequence[str], columns: Sequence[Column], spelled: Sequence[Sequence[str]]
-) -> str:
+def misspelled_sql(raw: str, texts: Sequence[str], columns: Sequence[Column], spelled: Sequence[Sequence[str]]) -> str:
     """True when a record lacks a column but has its name in a spelling that was not looked for."""
     lacking = " OR ".join(f"{text} IS NULL" for text in texts)
     known = ", ".join(string_literal(name, Dialect.SPARK) for names in spelled for name in names)
@@ -118,7 +116,9 @@ def _value_sql(name: str, type_: SqlType) -> str:
         case Scalar.BOOLEAN | Scalar.INTEGER | Scalar.BIGINT | Scalar.TIME | Decimal():
             return f"CAST({name} AS VARCHAR)"
         case Scalar.DOUBLE:
-            other = f"CASE WHEN isnan({name}) THEN '\"NaN\"' WHEN {name} > 0 THEN '\"Infinity\"' ELSE '\"-Infinity\"' END"
+            other = (
+                f"CASE WHEN isnan({name}) THEN '\"NaN\"' WHEN {name} > 0 THEN '\"Infinity\"' ELSE '\"-Infinity\"' END"
+            )
             return f"CASE WHEN isfinite({name}) THEN CAST({name} AS VARCHAR) WHEN {name} IS NOT NULL THEN {other} END"
         case Scalar.STRING:
             return f"CAST(to_json({name}) AS VARCHAR)"

@@ -258,3 +258,6 @@ class SqlReader(Protocol):
 
     def evaluate_over(self, sql: str, tables: Mapping[str, pa.Table], parameters: Sequence[object] = ()) -> pa.Table:
         """The same over Arrow tables that the caller has."""
+
+    def key_sql(self, collection: CollectionId, expressions: Sequence[str]) -> str:
+        """The SQL of the encoded key ``k`` of a relation; a condition on ``k`` is found by the index."""

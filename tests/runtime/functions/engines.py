@@ -36,7 +36,9 @@ class Relation:
         return pa.table([pa.array(range(len(self.rows)), pa.int64()), *arrays], names=["n", *names])
 
 
-def on_spark(spark: SparkSession, relation: Relation, texts: Sequence[str], types: Sequence[SqlType]) -> list[list[Any]]:
+def on_spark(
+    spark: SparkSession, relation: Relation, texts: Sequence[str], types: Sequence[SqlType]
+) -> list[list[Any]]:
     spark.createDataFrame(relation.arrow()).createOrReplaceTempView("given")
     inner = ", ".join(f"CAST(c{i} AS {spark_type(t)}) AS c{i}" for i, (_, t) in enumerate(relation.columns))
     outer = ", ".join(f"{text} AS r{i}" for i, text in enumerate(texts))
@@ -70,9 +72,7 @@ def compare(spark: SparkSession, relation: Relation, expressions: Sequence[str])
     types = [type_of(tree, scope) for tree in trees]
     sparks = on_spark(spark, relation, [render(tree, scope, Dialect.SPARK) for tree in trees], types)
     both = [i for i, tree in enumerate(trees) if renderable(tree, scope, Dialect.DUCKDB)]
-    ducks = on_duckdb(
-        relation, [render(trees[i], scope, Dialect.DUCKDB) for i in both], [types[i] for i in both]
-    )
+    ducks = on_duckdb(relation, [render(trees[i], scope, Dialect.DUCKDB) for i in both], [types[i] for i in both])
     problems = []
     for i, duck in zip(both, ducks, strict=True):
         for row, a, b in zip(relation.rows, sparks[i], duck, strict=True):

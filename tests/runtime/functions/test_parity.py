@@ -20,8 +20,28 @@ from tests.runtime.functions.engines import Relation, compare, on_duckdb, on_spa
 INTEGERS = [None, 0, 1, -1, 7, -7, 3, 2**31 - 1, -(2**31)]
 BIGINTS = [None, 0, 1, -1, 7, -7, 2**31, 2**53 + 1, 2**63 - 1, -(2**63)]
 DOUBLES = [None, 0.0, -0.0, 1.5, -1.5, 2.5, 0.1, 1e10, -1e-7, 1e19, 1e300, float("inf"), float("-inf"), float("nan")]
-DECIMALS = [None, *map(Number, ("0.00", "0.01", "-0.01", "1.50", "-1.50", "2.49", "-2.51", "99999999.99", "-99999999.99"))]
-TEXTS = [None, "", " ", "a", "abc", "Abc", "\t a b \n", "😀a😀", "naïve", "é", "a%b", "a_b", "a\\b", "ab\x00c", "'", "$x"]
+DECIMALS = [
+    None,
+    *map(Number, ("0.00", "0.01", "-0.01", "1.50", "-1.50", "2.49", "-2.51", "99999999.99", "-99999999.99")),
+]
+TEXTS = [
+    None,
+    "",
+    " ",
+    "a",
+    "abc",
+    "Abc",
+    "\t a b \n",
+    "😀a😀",
+    "naïve",
+    "é",
+    "a%b",
+    "a_b",
+    "a\\b",
+    "ab\x00c",
+    "'",
+    "$x",
+]
 NUMBER_TEXTS = [
     None, "", "1", "-1", "+1", " 7 ", "1.5", "-1.005", "1e2", "1E400", "2147483648", "9223372036854775808", "abc", "1a",
     "NaN", "-Infinity", "true", "YES", "t", "tru e", ".5", "5.", "1_000", "0x10", "--1", "١",

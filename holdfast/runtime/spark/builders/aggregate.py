@@ -102,8 +102,9 @@ class Aggregation:
         return TableRelation(f"SELECT {', '.join(outer)} FROM ({inner})", self.source.key, self.value)
 
 
-
-def build_stream_aggregate(step: StreamAggregate, source: StreamRelation, used: Iterable[str], meaning: Meaning) -> Aggregation:
+def build_stream_aggregate(
+    step: StreamAggregate, source: StreamRelation, used: Iterable[str], meaning: Meaning
+) -> Aggregation:
     """`used` are the columns that later steps read; carried columns that none reads are not kept."""
     scope = source.scope()
     parts: list[Part] = []

@@ -21,7 +21,9 @@ def build_stream_select(step: StreamSelect, source: StreamRelation, meaning: Mea
     projected = [f"{name} AS k{i}" for i, (name, _) in enumerate(keys)]
     projected += [f"{meaning.spark(item.expression, scope)} AS c{i}" for i, item in enumerate(selected)]
     sql = f"SELECT {', '.join([*projected, 'ts', 'part', 'off', 'bad'])} FROM ({source.sql})"
-    return StreamRelation(sql, renamed([c for _, c in keys], given(step.key_column_names)), columns(selected, scope, meaning))
+    return StreamRelation(
+        sql, renamed([c for _, c in keys], given(step.key_column_names)), columns(selected, scope, meaning)
+    )
 
 
 def build_table_select(step: TableSelect, source: TableRelation, meaning: Meaning) -> TableRelation:
@@ -46,5 +48,3 @@ def renamed(key: Sequence[Column], names: Sequence[str] | None) -> tuple[Column,
     if not names:
         return tuple(key)
     return tuple(replace(column, name=name) for column, name in zip(key, names, strict=True))
-
-

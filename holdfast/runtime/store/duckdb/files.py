@@ -128,3 +128,12 @@ def _migrate(database: duckdb.DuckDBPyConnection, version: int) -> None:
             database.execute(statement)
     database.execute("UPDATE meta SET version = ?", [VERSION])
     database.execute("COMMIT")
+
+
+def set_aside(folder: Path) -> None:
+    """Move a folder's store out of the way, to be built again; it is not deleted."""
+    number = 1
+    while (target := folder.with_name(f"{folder.name}.set-aside-{number}")).exists():
+        number += 1
+    if folder.exists():
+        folder.rename(target)

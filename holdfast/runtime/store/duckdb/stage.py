@@ -275,8 +275,9 @@ class DuckDbStage:
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {select}")
             row = one(
                 self.connection,
-                "SELECT count_if(b_present AND a_present), count_if(NOT b_present AND a_present), "
-                f"count_if(b_present AND NOT a_present), count(*), count(DISTINCT k), count(a_present) FROM {table}",
+                "SELECT count(*) FILTER (b_present AND a_present), count(*) FILTER (NOT b_present AND a_present), "
+                "count(*) FILTER (b_present AND NOT a_present), count(*), count(DISTINCT k), count(a_present) "
+                f"FROM {table}",
             )
         updates, inserts, deletes, rows, keys, told = row
         if keys != rows:

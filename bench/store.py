@@ -1,0 +1,135 @@
+"""Store time alone, at growing numbers of keys: a 20-key tick, a 1,000-key tick, a pull by key (figure d).
+
+    python bench/store.py 10000 1000000 10000000
+"""
+
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+from holdfast.names import CollectionId, QueryId, StateId, TopicName
+from holdfast.runtime.store.duckdb import DuckDbStore, open_store
+from holdfast.runtime.store.port import Layout, Merge, Moved, RideAlong, Time
+from holdfast.types import Scalar
+
+QUERY, TABLE, STATE, SHOWN = QueryId("Q"), CollectionId("table"), StateId("state"), CollectionId("shown")
+LAYOUT = Layout((Scalar.STRING,), (Scalar.BIGINT, Scalar.STRING, Scalar.DOUBLE))
+MERGE = Merge(initial=("0", "0"), merged=("s0 + p0", "greatest(s1, p1)"))
+ALONG = RideAlong(projection=("s0", "s1"), having=None)
+LOAD = 250_000
+
+
+def key(number: int) -> str:
+    """Keys in no order, so that no zone map helps."""
+    return f"{(number * 0x9E3779B97F4A7C15) % 2**64:016x}"
+
+
+class Bench:
+    def __init__(self, store: DuckDbStore, keys: int) -> None:
+        self.store, self.keys, self.now = store, keys, 1
+        store.create_collection(TABLE, LAYOUT, window_ms=1000)
+        for start in range(0, keys, LOAD):
+            self.upsert(range(start, min(start + LOAD, keys)))
+            store.compact(limit=10**9)
+        store.set_upper([TABLE], Time(self.now))
+
+    def tick_time(self) -> Time:
+        self.now += 1000
+        return Time(self.now)
+
+    def upsert(self, numbers: range | list[int]) -> None:
+        n = len(numbers)
+        rows = pa.table(
+            {
+                "k0": [key(i) for i in numbers],
+                "c0": pa.array(numbers, pa.int64()),
+                "c1": [f"name {random.random()}" for _ in range(n)],
+                "c2": [random.random() for _ in range(n)],
+                "ts": pa.array([self.now] * n, pa.int64()),
+                "present": [True] * n,
+            }
+        )
+        began = time.perf_counter()
+        stage = self.store.stage()
+        stage.upsert(QUERY, TABLE, rows)
+        stage.move(QUERY, [Moved(TopicName("t"), p, self.now) for p in range(4)])
+        stage.remap([Moved(TopicName("t"), p, self.now) for p in range(4)])
+        stage.commit(self.tick_time())
+        self.took = time.perf_counter() - began
+
+    def tick(self, size: int) -> float:
+        self.upsert(random.sample(range(self.keys), min(size, self.keys)))
+        return self.took
+
+    def pull(self) -> float:
+        wanted = key(random.randrange(self.keys))
+        at = Time(self.store.frontier(TABLE).upper - 1)
+        began = time.perf_counter()
+        found = self.store.evaluate(
+            f"SELECT k0, c0, c1 FROM t WHERE k = {self.store.key_sql(TABLE, ['?'])}", {"t": (TABLE, at)}, [wanted]
+        )
+        took = time.perf_counter() - began
+        assert found.num_rows == 1
+        return took
+
+
+def milliseconds(measure: Callable[[], float], times: int) -> str:
+    measure()
+    taken = [measure() * 1000 for _ in range(times)]
+    return f"{statistics.median(taken):8.1f} (max {max(taken):6.1f})"
+
+
+def merge_tick(folder: Path, keys: int, times: int) -> str:
+    """A tick whose partials touch every one of `keys` groups: merge and derive."""
+    store = open_store(folder)
+    store.create_state(STATE, Layout((Scalar.BIGINT,), (Scalar.BIGINT, Scalar.BIGINT)))
+    store.create_collection(SHOWN, Layout((Scalar.BIGINT,), (Scalar.BIGINT, Scalar.BIGINT)), window_ms=1000)
+    store.set_upper([SHOWN], Time(1))
+    now = 1
+    numbers = pa.array(random.sample(range(keys), keys), pa.int64())
+    partials = pa.table({"k0": numbers, "p0": numbers, "p1": numbers, "ts": numbers})
+
+    def tick() -> float:
+        nonlocal now
+        now += 1000
+        began = time.perf_counter()
+        stage = store.stage()
+        stage.merge(QUERY, STATE, partials, MERGE)
+        stage.derive(QUERY, STATE, SHOWN, ALONG)
+        stage.commit(Time(now))
+        took = time.perf_counter() - began
+        store.compact(limit=10**9)
+        return took
+
+    result = milliseconds(tick, times)
+    store.close()
+    return result
+
+
+def main() -> None:
+    counts = [int(n) for n in sys.argv[1:]] or [10_000, 1_000_000]
+    print(f"{'keys':>12} {'20-key tick, ms':>26} {'1,000-key tick, ms':>26} {'pull by key, ms':>26} {'checkpoint, s':>14}")
+    for keys in counts:
+        with tempfile.TemporaryDirectory() as folder:
+            store = open_store(Path(folder))
+            bench = Bench(store, keys)
+            store._core.checkpoint(beyond=-1)
+            small, large = milliseconds(lambda: bench.tick(20), 60), milliseconds(lambda: bench.tick(1000), 20)
+            pull = milliseconds(bench.pull, 100)
+            began = time.perf_counter()
+            store._core.checkpoint(beyond=-1)
+            folding = time.perf_counter() - began
+            print(f"{keys:>12,} {small:>26} {large:>26} {pull:>26} {folding:>14.2f}", flush=True)
+            store.close()
+    with tempfile.TemporaryDirectory() as folder:
+        print(f"100,000-key merge and derive: {merge_tick(Path(folder), 100_000, 5).strip()} ms")
+
+
+if __name__ == "__main__":
+    main()

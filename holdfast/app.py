@@ -1,0 +1,315 @@
+"""The composition root: the one place where the parts are joined."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import Event, Lock
+
+import pyarrow as pa
+
+from holdfast.catalog.commands import Command, CommandId, decode_command, encode_command, fold
+from holdfast.catalog.objects import QueryEntry, QueryState, Stream
+from holdfast.catalog.snapshot import EMPTY, Catalog
+from holdfast.config import Settings
+from holdfast.coordinator import processing_log
+from holdfast.coordinator.backfill import Backfill
+from holdfast.coordinator.clock import Clock, wall_clock
+from holdfast.coordinator.cluster import Cluster
+from holdfast.coordinator.commands import Commands, Done
+from holdfast.coordinator.coordinator import Coordinator
+from holdfast.coordinator.intake import Intake, raw
+from holdfast.coordinator.publishing import Publishing
+from holdfast.errors import BindError, ForeignStore, HoldfastError, NotSupported, ServiceTaken
+from holdfast.jars import JarSet, fetch_jars, find_java
+from holdfast.kafka.admin import Admin, TopicSpec
+from holdfast.kafka.broker import EmbeddedBroker
+from holdfast.kafka.clients import spark_kafka_options
+from holdfast.kafka.consumer import RangeReader, TopicReader
+from holdfast.kafka.lease import Lease
+from holdfast.kafka.log import CommandLog
+from holdfast.kafka.publisher import Outgoing, TransactionalPublisher
+from holdfast.kafka.writer import RecordWriter
+from holdfast.names import ObjectName, QueryId, TopicName
+from holdfast.planner.commands import replan
+from holdfast.planner.plan import Plannable, plan
+from holdfast.runtime.decode import RecordDecoder
+from holdfast.runtime.plan.codec import decode, encode
+from holdfast.runtime.plan.explain import explain
+from holdfast.runtime.serdes.encoding import Encoder
+from holdfast.runtime.spark.engine import Engine
+from holdfast.runtime.spark.session import Sessions, open_sessions
+from holdfast.runtime.store.duckdb.files import set_aside
+from holdfast.runtime.store.duckdb.store import DuckDbStore, open_store
+from holdfast.runtime.tick import Ticker
+from holdfast.serving.insert import row_of
+from holdfast.serving.pull import pull
+from holdfast.serving.push import StreamPush, TablePush
+from holdfast.serving.results import PullResult, Push
+from holdfast.serving.streams import StreamReader
+from holdfast.serving.times import Times
+from holdfast.serving.wakeup import Wakeup
+from holdfast.sql.bound import BoundInsert, BoundSelect, BoundStatement
+from holdfast.sql.parse import ParsedStatement
+
+log = logging.getLogger(__name__)
+
+VERSION = "0.1.0"
+MAX_PUSH_QUERIES = 1_000
+ADOPT = CommandId("store", "", "adopt")
+"""The command that says which store keeps the service's collections."""
+
+
+def quiet(_line: str) -> None:
+    """The progress of someone who does not look."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryInfo:
+    """A query as SHOW QUERIES tells of it."""
+
+    id: QueryId
+    statement: str
+    sources: tuple[ObjectName, ...]
+    sink: ObjectName | None
+    sink_topic: TopicName | None
+    state: str
+    reason: str | None
+    done: float
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether everything works, and which part does not."""
+
+    healthy: bool
+    problems: Mapping[str, str]
+
+
+class Service:
+    """A running server without its HTTP: everything that a client can ask for. From any thread."""
+
+    version = VERSION
+
+    def __init__(
+        self,
+        settings: Settings,
+        broker: EmbeddedBroker | None,
+        sessions: Sessions,
+        store: DuckDbStore,
+        progress: Callable[[str], None],
+    ) -> None:
+        self.settings = settings
+        self._broker, self._sessions, self._store = broker, sessions, store
+        self._failed = Event()
+        self._failure: HoldfastError | None = None
+        self._pushes: dict[str, Push] = {}
+        self._pushes_lock = Lock()
+        self._wakeup = Wakeup()
+
+        self._admin = Admin(settings)
+        self._ranges = RangeReader(settings, self._admin)
+        self._lease = Lease(settings, self._admin, self._ranges, on_lost=self._lease_lost)
+        self._lease.acquire(store.id)
+        self._log = CommandLog(settings, self._admin, self._ranges)
+        self._log.open()
+        catalog, last = self._read_catalog()
+
+        self._clock = Clock(store)
+        self._engine = Engine(sessions, spark_kafka_options(settings))
+        self._decoder = RecordDecoder(self._engine)
+        self._reader = TopicReader(settings, self._admin)
+        ticker = Ticker(self._engine, store, self._decoder)
+        backfill = Backfill(settings, store, self._clock, self._admin, self._ranges)
+        self._cluster = Cluster(
+            settings, store, ticker, self._clock, self._admin, Intake(settings, self._reader), backfill
+        )
+        publisher = TransactionalPublisher(settings, self._admin, self._ranges)
+        self._publishing = Publishing(store, publisher, self._admin, self._cluster.sinks, self._fail, self._wakeup.ring)
+        self._commands = Commands(settings, self._log, self._admin, self._cluster, catalog, store.id)
+        self._commands.follow(last + 1)
+        self._writer = RecordWriter(settings)
+        self._times = Times(store, self._clock.read_time, self._cluster.status)
+        self._streams = StreamReader(store, self._admin, self._ranges, self._decoder, self._clock.read_time, raw)
+        self._coordinator = Coordinator(self._cluster, store, self._clock)
+        backfill.publishing = self._cluster.publishing = self._publishing
+        self._cluster.listeners.append(lambda _time, _outcome: self._wakeup.ring())
+
+        progress("recovering")
+        self._publishing.recover()
+        self._commands.recover()
+        self._publishing.start()
+        self._coordinator.start()
+
+    # -- the catalog ---------------------------------------------------------------------------------
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._commands.catalog
+
+    @property
+    def cluster_id(self) -> str:
+        return self._admin.cluster_id()
+
+    def execute(self, parsed: ParsedStatement, properties: Mapping[str, str]) -> Done:
+        """Run a statement that changes the catalog."""
+        return self._coordinator.ask(lambda: self._commands.execute(parsed.statement, parsed.text, properties))
+
+    def queries(self) -> list[QueryInfo]:
+        catalog = self.catalog
+        found = []
+        for entry in catalog.queries.values():
+            progress = self._cluster.status(entry.id)
+            state = entry.state.value if entry.state is QueryState.INCOMPATIBLE or not progress else progress.status
+            sink = catalog.find(entry.sink) if entry.sink else None
+            found.append(
+                QueryInfo(
+                    id=entry.id,
+                    statement=entry.statement,
+                    sources=entry.sources,
+                    sink=entry.sink,
+                    sink_topic=sink.topic if sink else None,
+                    state=str(state),
+                    reason=entry.reason or (progress.reason if progress else None),
+                    done=progress.done if progress and state == "BUILDING" else 1.0,
+                )
+            )
+        return found
+
+    def explain(self, what: BoundStatement | QueryEntry, text: str) -> str:
+        """The plan of a query that runs, or that a statement would start."""
+        if isinstance(what, QueryEntry):
+            return explain(decode(what.plan))
+        if not isinstance(what, Plannable):
+            raise NotSupported("EXPLAIN is for queries that are stored", hint="Explain a CREATE … AS SELECT.")
+        return explain(decode(encode(plan(what, text=text, number=0))))
+
+    def topics(self) -> Sequence[TopicName]:
+        return self._admin.topics()
+
+    def _read_catalog(self) -> tuple[Catalog, int]:
+        records = self._log.read_all()
+        commands = [decode_command(r.key or b"", r.value or b"", offset=r.offset) for r in records]
+        last = records[-1].offset if records else -1
+        adopted = next((c.id.entity for c in reversed(commands) if c.id.type == ADOPT.type), None)
+        if adopted != self._store.id:
+            if adopted is not None and not self.settings.rebuild:
+                raise ForeignStore(
+                    "the data folder does not belong to this service's topics",
+                    detail=f"The topics belong to store {adopted}, the folder has store {self._store.id}.",
+                    hint="Use the data folder of this service, or start once with --rebuild to build it again.",
+                )
+            last = self._log.append(*encode_command(Command(id=replace(ADOPT, entity=self._store.id), statement="")))
+        start = EMPTY.with_object(processing_log.stream(self.settings))
+        return fold((c for c in commands if c.id.type != ADOPT.type), start, replan=replan), last
+
+    # -- reading and writing -------------------------------------------------------------------------
+
+    def pull(self, bound: BoundSelect) -> PullResult:
+        return pull(bound, self._store, self._engine, self._times)
+
+    def push(self, bound: BoundSelect, properties: Mapping[str, str]) -> Push:
+        """Start a push query; it lives until it is closed."""
+        earliest = properties.get("auto.offset.reset", "latest").lower() == "earliest"
+        with self._pushes_lock:
+            if len(self._pushes) >= MAX_PUSH_QUERIES:
+                raise NotSupported("too many push queries are open", hint="Close some of them.")
+        if isinstance(bound.relation, Stream):
+            place = self._streams.start(bound.relation, earliest=earliest)
+            started: Push = StreamPush(bound, self._streams, self._engine, self._store, self._wakeup, place)
+        else:
+            started = TablePush(bound, self._store, self._engine, self._times, self._wakeup, snapshot=earliest)
+        with self._pushes_lock:
+            self._pushes[started.id] = started
+        return started
+
+    def close_push(self, id: str) -> bool:
+        """End a push query; False when there is none of that id."""
+        with self._pushes_lock:
+            found = self._pushes.pop(id, None)
+        if found is not None:
+            found.close()
+        return found is not None
+
+    def insert(self, bound: BoundInsert) -> None:
+        """Give an object one row; it is durable when this returns."""
+        target = bound.target
+        if target.read_only:
+            raise BindError(f'{target.KIND} "{target.name}" is read-only')
+        row = row_of(bound, self._store, wall_clock())
+        if target.query is not None and target.query in self.catalog.queries:
+            query = target.query
+            self._coordinator.ask(lambda: self._cluster.insert(query, _through_tick(row)))
+            return
+        encoded = Encoder(target.schema, target.formats).encode(row, self._store)
+        self._writer.write(Outgoing(target.topic, encoded))
+
+    # -- life ----------------------------------------------------------------------------------------
+
+    def health(self) -> Health:
+        parts = {"ticks": self._coordinator.problem, "kafka": self._publishing.problem}
+        problems = {part: problem for part, problem in parts.items() if problem}
+        return Health(not problems, problems)
+
+    def wait_failed(self, timeout: float) -> HoldfastError | None:
+        """Why the server has to stop, or None when it has not within the time."""
+        return self._failure if self._failed.wait(timeout) else None
+
+    def _fail(self, error: HoldfastError) -> None:
+        self._failure = error
+        self._failed.set()
+
+    def _lease_lost(self) -> None:
+        self._fail(ServiceTaken("another server has taken this service id", hint="Stop one of the two."))
+
+    def stop(self) -> None:
+        """End in order: no more ticks, the outbox published, the store closed, then the other processes."""
+        for id_ in list(self._pushes):
+            self.close_push(id_)
+        self._coordinator.stop()
+        self._publishing.stop()
+        self._writer.close()
+        self._log.close()
+        self._reader.close()
+        self._ranges.close()
+        self._lease.release()
+        self._store.close()
+        self._sessions.stop()
+        if self._broker is not None:
+            self._broker.stop()
+
+
+def start_service(settings: Settings, *, progress: Callable[[str], None] = quiet) -> Service:
+    """Start everything that a server needs, or say what is missing."""
+    java = find_java(settings.java_home)
+    if settings.rebuild:
+        set_aside(settings.data_dir / "store")
+    store = open_store(settings.data_dir / "store", memory_limit=f"{settings.store_memory}B")
+    broker: EmbeddedBroker | None = None
+    sessions: Sessions | None = None
+    try:
+        jars = fetch_jars(JarSet.SPARK, settings.jar_dir, java=java, ivy_settings=settings.ivy_settings)
+        if settings.kafka is None:
+            progress("starting Kafka")
+            broker = EmbeddedBroker(settings)
+            broker.start()
+            settings = settings.at_kafka(broker.bootstrap)
+        progress("starting Spark")
+        sessions = open_sessions(
+            master=settings.spark_master,
+            jars=jars,
+            work_dir=settings.data_dir / "spark",
+            properties=settings.spark_properties,
+        )
+        Admin(settings).create(TopicSpec(name=settings.processing_log_topic, partitions=1))
+        return Service(settings, broker, sessions, store, progress)
+    except BaseException:
+        if sessions is not None:
+            sessions.stop()
+        if broker is not None:
+            broker.stop()
+        store.close()
+        raise
+
+
+def _through_tick(row: pa.Table) -> pa.Table:
+    return row.append_column("part", pa.array([0], pa.int32())).append_column("off", pa.array([0], pa.int64()))

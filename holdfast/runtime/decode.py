@@ -1,0 +1,48 @@
+"""Decodes records on Spark, learning the spellings of JSON names as topics show them."""
+
+import pyarrow as pa
+
+from holdfast.names import TopicName
+from holdfast.runtime.program import TopicInput
+from holdfast.runtime.serdes.decoding import UNKNOWN_SPELLING
+from holdfast.runtime.spark.build import topic_view
+from holdfast.runtime.spark.engine import Engine, Round, ViewInput
+
+
+class RecordDecoder:
+    """Shared by all readers of a process. What it has learnt changes no result, only how often a job runs twice."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._spellings: dict[TopicName, frozenset[str]] = {}
+
+    def sql(self, source: TopicInput) -> str:
+        """The SELECT that decodes the records in the topic's view."""
+        return source.decoder.sql(topic_view(source.topic), self._known(source))
+
+    def learn(self, source: TopicInput, records: ViewInput) -> None:
+        """Take up every spelling that is in the records."""
+        view = topic_view(source.topic)
+        names = self._engine.select(source.decoder.spellings_sql(view), Round({view: records}, {}))
+        self._spellings[source.topic] = self._known(source) | frozenset(names.column("name").to_pylist())
+
+    def undecodable(self, source: TopicInput, records: ViewInput, limit: int) -> pa.Table:
+        """The records that cannot be decoded, with `total`, how many there are."""
+        view = topic_view(source.topic)
+        sql = source.decoder.reason_sql(view, self._known(source), limit)
+        return self._engine.select(sql, Round({view: records}, {}))
+
+    def decode(self, source: TopicInput, records: ViewInput) -> pa.Table:
+        """The rows of a stream: `k0.., c0.., ts, part, off`; those that cannot be decoded are left out."""
+        while True:
+            rows = self._engine.select(
+                f"SELECT * FROM ({self.sql(source)}) WHERE NOT tombstone",
+                Round({topic_view(source.topic): records}, {}),
+            )
+            bad = rows.column("bad")
+            if UNKNOWN_SPELLING not in bad.unique().to_pylist():
+                return rows.filter(pa.compute.equal(bad, 0)).drop_columns(["bad", "tombstone"])
+            self.learn(source, records)
+
+    def _known(self, source: TopicInput) -> frozenset[str]:
+        return self._spellings.get(source.topic, frozenset())

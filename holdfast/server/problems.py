@@ -1,0 +1,98 @@
+"""Errors as HTTP answers, in ksqlDB's shape with ours beside it.
+
+    {"@type": "generic_error", "error_code": 40000, "message": "...",
+     "detail": "...", "hint": "...", "sqlstate": "42601", "position": {"line": 1, "column": 8, "offset": 7}}
+
+A statement's error is a `statement_error`, which adds `statementText` and `entities`, the results of the statements
+before it. What is not known is left out.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Any
+
+from holdfast.errors import (
+    BindError,
+    ConfigError,
+    HoldfastError,
+    NotSupported,
+    PlanError,
+    ReadError,
+    SyntaxProblem,
+    TopicChanged,
+)
+
+Json = dict[str, Any]
+
+THE_USERS = (SyntaxProblem, BindError, NotSupported, ReadError, ConfigError, PlanError, TopicChanged)
+"""Errors that the same request would meet again; all others are the server's or Kafka's."""
+
+
+class Code(IntEnum):
+    """ksqlDB's error codes: the HTTP status, then two digits."""
+
+    BAD_REQUEST = 40000
+    BAD_STATEMENT = 40001
+    WRONG_ENDPOINT = 40002
+    TOO_MANY_PUSH_QUERIES = 40003
+    FORBIDDEN = 40300
+    NOT_FOUND = 40400
+    WRONG_METHOD = 40500
+    NOT_ACCEPTABLE = 40600
+    TOO_LARGE = 41300
+    WRONG_CONTENT_TYPE = 41500
+    SERVER_ERROR = 50000
+    SHUTTING_DOWN = 50303
+
+    @property
+    def status(self) -> int:
+        return self // 100
+
+
+class Problem(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(self, code: int, error: HoldfastError | str, *, hint: str | None = None, **more: Any) -> None:
+        self.code = code
+        self.error = error if isinstance(error, HoldfastError) else HoldfastError(error, hint=hint)
+        self.more = more
+        super().__init__(str(self.error))
+
+    @property
+    def status(self) -> int:
+        return self.code // 100
+
+    @property
+    def body(self) -> Json:
+        kind = "statement_error" if "statementText" in self.more else "generic_error"
+        # A class of the request itself has no SQLSTATE of its own.
+        sqlstate = None if type(self.error) is HoldfastError else sqlstate_of(self.error)
+        return {"@type": kind, "error_code": self.code, **told(self.error, sqlstate), **self.more}
+
+
+def sqlstate_of(error: HoldfastError) -> str:
+    return error.sqlstate
+
+
+def told(error: HoldfastError, sqlstate: str | None) -> Json:
+    position = error.position
+    fields: Mapping[str, Any] = {
+        "message": error.message,
+        "detail": error.detail,
+        "hint": error.hint,
+        "sqlstate": sqlstate,
+        "position": position and {"line": position.line, "column": position.column, "offset": position.offset},
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def code_of(error: HoldfastError) -> Code:
+    return Code.BAD_STATEMENT if isinstance(error, THE_USERS) else Code.SERVER_ERROR
+
+
+def statement_problem(error: HoldfastError, text: str, entities: Sequence[Json], code: Code | None = None) -> Problem:
+    return Problem(code or code_of(error), error, statementText=text, entities=list(entities))
+
+
+def too_deep() -> NotSupported:
+    return NotSupported("the statement is nested too deeply", hint="Write it with fewer levels of brackets.")

@@ -1,0 +1,138 @@
+"""What a request asks for: its JSON body, its properties and the form of the answer."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+from starlette.requests import Request
+
+from holdfast.server.problems import Code, Problem
+
+MAX_BODY = 16 << 20
+READ_ANYWAY = 4 * MAX_BODY
+"""So much of a body that is too large is read and dropped: a client reads our answer only once it has sent all."""
+
+JSON_TYPES = ("application/json", "application/vnd.ksql.v1+json", "application/x-www-form-urlencoded", "")
+"""The last two are what curl sends by default and what ksqlDB's Java client sends; the body is JSON all the same."""
+
+
+class Form(StrEnum):
+    """The forms that rows can be sent in."""
+
+    DELIMITED = "application/vnd.ksqlapi.delimited.v1"
+    ARRAY = "application/json"
+    STREAMED = "application/vnd.ksql.v1+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request for statements to be run or a query to be answered."""
+
+    text: str
+    properties: Mapping[str, str]
+    request_properties: Mapping[str, str]
+
+
+async def read_object(request: Request) -> Mapping[str, Any]:
+    """The JSON object that a request carries."""
+    check_origin(request)
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given not in JSON_TYPES:
+        raise Problem(
+            Code.WRONG_CONTENT_TYPE,
+            f'content type "{given}" is not supported',
+            hint="Send JSON, with the header Content-Type: application/json.",
+        )
+    try:
+        body = orjson.loads(await read_body(request))
+    except orjson.JSONDecodeError as cause:
+        raise Problem(Code.BAD_REQUEST, f"the body is not JSON: {cause}") from None
+    if not isinstance(body, dict):
+        raise Problem(Code.BAD_REQUEST, "the body is not a JSON object")
+    return body
+
+
+def check_origin(request: Request) -> None:
+    """Refuse pages of other sites: a browser would let them post to a server on its user's machine."""
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        raise Problem(Code.FORBIDDEN, f'requests from pages of "{origin}" are not allowed')
+
+
+async def read_body(request: Request) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size <= MAX_BODY:
+            parts.append(part)
+        elif size > READ_ANYWAY:
+            break
+    if size > MAX_BODY:
+        raise Problem(
+            Code.TOO_LARGE,
+            f"the body is larger than {MAX_BODY >> 20} MiB",
+            hint="Send the statements in several requests.",
+        )
+    return b"".join(parts)
+
+
+def asked(body: Mapping[str, Any], *names: str) -> Asked:
+    """The request of a body whose text is in the first of `names` that it has."""
+    text = next((body[name] for name in names if name in body), None)
+    if not isinstance(text, str):
+        raise Problem(Code.BAD_REQUEST, f'"{names[0]}" must be given, and be a text')
+    if named(body, "sessionVariables"):
+        raise Problem(
+            Code.BAD_REQUEST, "session variables are not supported yet", hint="Put the values into the statement."
+        )
+    properties = {**named(body, "streamsProperties"), **named(body, "properties")}
+    return Asked(text, properties, named(body, "requestProperties"))
+
+
+def named(body: Mapping[str, Any], name: str) -> dict[str, str]:
+    """An object of plain values, each as text; null is as if it were not there."""
+    given = body.get(name)
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise Problem(Code.BAD_REQUEST, f'"{name}" must be an object')
+    return {key: as_text(name, key, value) for key, value in given.items() if value is not None}
+
+
+def as_text(place: str, name: str, value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case str() | int() | float():
+            return str(value)
+        case _:
+            raise Problem(Code.BAD_REQUEST, f'"{name}" in "{place}" must be a text, a number or a boolean')
+
+
+def wanted_form(accept: str | None, *, otherwise: Form) -> Form:
+    """The form that an Accept header likes best; of equals, the one named first."""
+    best, best_weight = None, 0.0
+    for choice in (accept or "*/*").split(","):
+        name, _, parameters = choice.partition(";")
+        weight = re.search(r"\bq=([0-9.]+)", parameters)
+        try:
+            value = float(weight[1]) if weight else 1.0
+        except ValueError:
+            value = 1.0
+        form = form_named(name.strip().lower(), otherwise)
+        if form is not None and value > best_weight:
+            best, best_weight = form, value
+    if best is None:
+        raise Problem(Code.NOT_ACCEPTABLE, f'no form of rows is "{accept}"', hint=f"There are: {', '.join(Form)}.")
+    return best
+
+
+def form_named(name: str, otherwise: Form) -> Form | None:
+    if name in ("*/*", "application/*", ""):
+        return otherwise
+    return next((form for form in Form if form == name), None)

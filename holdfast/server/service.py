@@ -1,0 +1,105 @@
+"""What the HTTP server needs of the service behind it; `holdfast.app.Service` has this shape, and so has a test's fake.
+
+Every method blocks and may be called from any thread.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from holdfast.catalog.objects import QueryEntry
+from holdfast.catalog.snapshot import Catalog
+from holdfast.config import Settings
+from holdfast.errors import HoldfastError
+from holdfast.names import ObjectName, QueryId, TopicName
+from holdfast.serving.results import PullResult, Push
+from holdfast.sql.bound import BoundInsert, BoundSelect, BoundStatement
+from holdfast.sql.parse import ParsedStatement
+
+
+class Done(Protocol):
+    """What a statement did."""
+
+    @property
+    def message(self) -> str: ...
+
+    @property
+    def sequence(self) -> int: ...
+
+    @property
+    def query(self) -> QueryId | None: ...
+
+
+class QueryInfo(Protocol):
+    """A query and how it fares; `done` is the part of its backfill that is behind it, from 0 to 1."""
+
+    @property
+    def id(self) -> QueryId: ...
+
+    @property
+    def statement(self) -> str: ...
+
+    @property
+    def sources(self) -> tuple[ObjectName, ...]: ...
+
+    @property
+    def sink(self) -> ObjectName | None: ...
+
+    @property
+    def sink_topic(self) -> TopicName | None: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def reason(self) -> str | None: ...
+
+    @property
+    def done(self) -> float: ...
+
+
+class Health(Protocol):
+    """Whether the service works; `problems` says by part what does not."""
+
+    @property
+    def healthy(self) -> bool: ...
+
+    @property
+    def problems(self) -> Mapping[str, str]: ...
+
+
+class Service(Protocol):
+    """A running service."""
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def cluster_id(self) -> str: ...
+
+    @property
+    def catalog(self) -> Catalog: ...
+
+    def execute(self, parsed: ParsedStatement, properties: Mapping[str, str]) -> Done: ...
+
+    def insert(self, bound: BoundInsert) -> None: ...
+
+    def pull(self, bound: BoundSelect) -> PullResult: ...
+
+    def push(self, bound: BoundSelect, properties: Mapping[str, str]) -> Push: ...
+
+    def close_push(self, id: str) -> bool: ...
+
+    def queries(self) -> Sequence[QueryInfo]: ...
+
+    def explain(self, bound_or_query: BoundStatement | QueryEntry, text: str) -> str: ...
+
+    def topics(self) -> Sequence[TopicName]: ...
+
+    def health(self) -> Health: ...
+
+    def wait_failed(self, timeout: float) -> HoldfastError | None: ...
+
+    def stop(self) -> None: ...

@@ -1,0 +1,137 @@
+"""The select list and the condition of a client's query, as SQL over rows by position."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from holdfast.catalog.objects import CatalogObject, Stream
+from holdfast.names import CollectionId
+from holdfast.runtime.expressions.physical import Dialect
+from holdfast.runtime.expressions.references import references
+from holdfast.runtime.expressions.render import render, render_filter, renderable
+from holdfast.runtime.expressions.scope import Scope, ScopeColumn
+from holdfast.runtime.expressions.tree import (
+    Binary,
+    ColumnRef,
+    DecimalLiteral,
+    DoubleLiteral,
+    Expression,
+    InList,
+    IntegerLiteral,
+    Operator,
+    StringLiteral,
+)
+from holdfast.runtime.expressions.typing import type_of
+from holdfast.runtime.spark.engine import Engine, Round
+from holdfast.runtime.store.port import SqlReader
+from holdfast.serving.results import ResultColumn
+from holdfast.sql.bound import BoundSelect
+from holdfast.types import Scalar
+
+CONSTANTS = (StringLiteral, IntegerLiteral, DecimalLiteral, DoubleLiteral)
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A bound SELECT over one relation."""
+
+    bound: BoundSelect
+
+    @property
+    def columns(self) -> tuple[ResultColumn, ...]:
+        return tuple(ResultColumn(c.name, c.type) for c in self.bound.columns)
+
+    @property
+    def dialect(self) -> Dialect:
+        """The store's dialect, where all of the query is proven equal there; else Spark's."""
+        scope = self.scope()
+        wanted = [c.expression for c in self.bound.columns] + ([self.bound.where] if self.bound.where else [])
+        proven = all(renderable(expression, scope, Dialect.DUCKDB) for expression in wanted)
+        return Dialect.DUCKDB if proven else Dialect.SPARK
+
+    def scope(self, value: str = "c", ts: str = "ts") -> Scope:
+        """The columns of the relation; `value` is the prefix of its value columns."""
+        relation = self.bound.relation
+        named = [ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(relation.schema.key)]
+        named += [ScopeColumn(c.name, c.type, f"{value}{i}") for i, c in enumerate(relation.schema.value)]
+        pseudo = [ScopeColumn("ROWTIME", Scalar.BIGINT, ts)]
+        if isinstance(relation, Stream):
+            pseudo += [
+                ScopeColumn("ROWPARTITION", Scalar.INTEGER, "part"),
+                ScopeColumn("ROWOFFSET", Scalar.BIGINT, "off"),
+            ]
+        taken = {column.name for column in named}
+        return Scope.of([*named, *(c for c in pseudo if c.name not in taken)], relation=relation.name)
+
+    def items(self, scope: Scope, dialect: Dialect) -> list[str]:
+        rendered = (render(c.expression, scope, dialect) for c in self.bound.columns)
+        return [f"{sql} AS r{i}" for i, sql in enumerate(rendered)]
+
+    def key_items(self, scope: Scope, dialect: Dialect) -> list[str]:
+        """The select list of a deleted row: only what is made of key columns still has a value."""
+        keys = {column.name for column in self.bound.relation.schema.key}
+        items = []
+        for i, column in enumerate(self.bound.columns):
+            known = references(column.expression) <= keys
+            items.append(f"{render(column.expression, scope, dialect)} AS r{i}" if known else f"NULL AS r{i}")
+        return items
+
+    def condition(self, scope: Scope, dialect: Dialect) -> str:
+        return render_filter(self.bound.where, scope, dialect) if self.bound.where else "true"
+
+    def select(self, relation: str, dialect: Dialect, *, key: str | None = None, limit: int | None = None) -> str:
+        """The whole SELECT over rows; `key` is a further condition by which the store finds them."""
+        scope = self.scope()
+        where = self.condition(scope, dialect) + (f" AND {key}" if key else "")
+        tail = f" LIMIT {limit}" if limit is not None else ""
+        return f"SELECT {', '.join(self.items(scope, dialect))} FROM {relation} WHERE {where}{tail}"
+
+    def key_condition(self, collection: CollectionId, reader: SqlReader) -> str | None:
+        """The condition that names the keys that the query wants, when its WHERE does."""
+        relation, where = self.bound.relation, self.bound.where
+        if where is None:
+            return None
+        wanted: list[list[str]] = []
+        for column in relation.schema.key:
+            values = _values(column.name, where, relation)
+            if values is None:
+                return None
+            wanted.append(values)
+        if len(wanted) == 1:
+            return f"k IN ({', '.join(reader.key_sql(collection, [value]) for value in wanted[0])})"
+        if all(len(values) == 1 for values in wanted):
+            return f"k = {reader.key_sql(collection, [values[0] for values in wanted])}"
+        return None
+
+
+def _values(column: str, where: Expression, relation: CatalogObject) -> list[str] | None:
+    """The constants that a column must be one of, if the condition says so in a conjunct of its own."""
+    match where:
+        case Binary(operator=Operator.AND, left=left, right=right):
+            return _values(column, left, relation) or _values(column, right, relation)
+        case Binary(operator=Operator.EQUAL, left=ColumnRef(name=name), right=constant) if name == column:
+            return _constants([constant], column, relation)
+        case Binary(operator=Operator.EQUAL, left=constant, right=ColumnRef(name=name)) if name == column:
+            return _constants([constant], column, relation)
+        case InList(operand=ColumnRef(name=name), items=items, negated=False) if name == column:
+            return _constants(list(items), column, relation)
+        case _:
+            return None
+
+
+def _constants(items: list[Expression], column: str, relation: CatalogObject) -> list[str] | None:
+    """Constants of the column's own type: another type would be compared after a cast, which an index cannot serve."""
+    found = relation.schema.find(column)
+    nothing = Scope.of([])
+    if found is None or not all(isinstance(item, CONSTANTS) for item in items):
+        return None
+    types = {type_of(item, nothing) for item in items}
+    widened = found.type is Scalar.BIGINT and types <= {Scalar.INTEGER, Scalar.BIGINT}
+    if types != {found.type} and not widened:
+        return None
+    return [render(item, nothing, Dialect.DUCKDB) for item in items]
+
+
+def on_spark(engine: Engine, projection: Projection, rows: pa.Table, limit: int | None = None) -> pa.Table:
+    """The same query by Spark, for functions that the store's dialect has no proven form of."""
+    return engine.select(projection.select("client_rows", Dialect.SPARK, limit=limit), Round({"client_rows": rows}, {}))
