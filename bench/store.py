@@ -1,6 +1,6 @@
 """Store time alone, at growing numbers of keys: a 20-key tick, a 1,000-key tick, a pull by key (figure d).
 
-    python bench/store.py 10000 1000000 10000000
+python bench/store.py 10000 1000000 10000000
 """
 
 import random
@@ -112,21 +112,26 @@ def merge_tick(folder: Path, keys: int, times: int) -> str:
     return result
 
 
+def measured(folder: Path, keys: int) -> str:
+    store = open_store(folder)
+    bench = Bench(store, keys)
+    store._core.checkpoint(beyond=-1)
+    small, large = milliseconds(lambda: bench.tick(20), 60), milliseconds(lambda: bench.tick(1000), 20)
+    pull = milliseconds(bench.pull, 100)
+    began = time.perf_counter()
+    store._core.checkpoint(beyond=-1)
+    folding = time.perf_counter() - began
+    store.close()
+    return f"{keys:>12,} {small:>26} {large:>26} {pull:>26} {folding:>14.2f}"
+
+
 def main() -> None:
     counts = [int(n) for n in sys.argv[1:]] or [10_000, 1_000_000]
-    print(f"{'keys':>12} {'20-key tick, ms':>26} {'1,000-key tick, ms':>26} {'pull by key, ms':>26} {'checkpoint, s':>14}")
+    columns = ("20-key tick, ms", "1,000-key tick, ms", "pull by key, ms")
+    print(f"{'keys':>12} {' '.join(f'{column:>26}' for column in columns)} {'checkpoint, s':>14}")
     for keys in counts:
         with tempfile.TemporaryDirectory() as folder:
-            store = open_store(Path(folder))
-            bench = Bench(store, keys)
-            store._core.checkpoint(beyond=-1)
-            small, large = milliseconds(lambda: bench.tick(20), 60), milliseconds(lambda: bench.tick(1000), 20)
-            pull = milliseconds(bench.pull, 100)
-            began = time.perf_counter()
-            store._core.checkpoint(beyond=-1)
-            folding = time.perf_counter() - began
-            print(f"{keys:>12,} {small:>26} {large:>26} {pull:>26} {folding:>14.2f}", flush=True)
-            store.close()
+            print(measured(Path(folder), keys), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         print(f"100,000-key merge and derive: {merge_tick(Path(folder), 100_000, 5).strip()} ms")
 

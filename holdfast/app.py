@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from threading import Event, Lock
 
@@ -130,7 +132,7 @@ class Service:
         self._writer = RecordWriter(settings)
         self._times = Times(store, self._clock.read_time, self._cluster.status)
         self._streams = StreamReader(store, self._admin, self._ranges, self._decoder, self._clock.read_time, raw)
-        self._coordinator = Coordinator(self._cluster, store, self._clock)
+        self._coordinator = Coordinator(self._cluster, self._commands, store, self._clock)
         backfill.publishing = self._cluster.publishing = self._publishing
         self._cluster.listeners.append(lambda _time, _outcome: self._wakeup.ring())
 
@@ -284,31 +286,31 @@ def start_service(settings: Settings, *, progress: Callable[[str], None] = quiet
     if settings.rebuild:
         set_aside(settings.data_dir / "store")
     store = open_store(settings.data_dir / "store", memory_limit=f"{settings.store_memory}B")
-    broker: EmbeddedBroker | None = None
-    sessions: Sessions | None = None
-    try:
+    with ExitStack() as started:
+        started.callback(store.close)
         jars = fetch_jars(JarSet.SPARK, settings.jar_dir, java=java, ivy_settings=settings.ivy_settings)
-        if settings.kafka is None:
-            progress("starting Kafka")
-            broker = EmbeddedBroker(settings)
-            broker.start()
-            settings = settings.at_kafka(broker.bootstrap)
-        progress("starting Spark")
-        sessions = open_sessions(
-            master=settings.spark_master,
-            jars=jars,
-            work_dir=settings.data_dir / "spark",
-            properties=settings.spark_properties,
-        )
+        broker = EmbeddedBroker(settings) if settings.kafka is None else None
+        with ThreadPoolExecutor(1) as beside:
+            if broker is not None:
+                progress("starting Kafka and Spark")
+                started.callback(broker.stop)
+                starting = beside.submit(broker.start)
+            else:
+                progress("starting Spark")
+            sessions = open_sessions(
+                master=settings.spark_master,
+                jars=jars,
+                work_dir=settings.data_dir / "spark",
+                properties=settings.spark_properties,
+            )
+            started.callback(sessions.stop)
+            if broker is not None:
+                starting.result()
+                settings = settings.at_kafka(broker.bootstrap)
         Admin(settings).create(TopicSpec(name=settings.processing_log_topic, partitions=1))
-        return Service(settings, broker, sessions, store, progress)
-    except BaseException:
-        if sessions is not None:
-            sessions.stop()
-        if broker is not None:
-            broker.stop()
-        store.close()
-        raise
+        service = Service(settings, broker, sessions, store, progress)
+        started.pop_all()
+        return service
 
 
 def _through_tick(row: pa.Table) -> pa.Table:

@@ -1,5 +1,6 @@
 """Statements that change the catalog: each becomes a command, and what runs is what the command says."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
 from holdfast.coordinator.cluster import Cluster
-from holdfast.errors import BindError, HoldfastError
+from holdfast.errors import BindError, HoldfastError, KafkaError
 from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.log import CommandLog
 from holdfast.names import QueryId, StoreId, TopicName
@@ -19,6 +20,8 @@ from holdfast.runtime.spark.build import build_query, build_table
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundCreateAs, BoundCreateSource, BoundNothing, BoundTerminate
 from holdfast.sql.statements import Statement
+
+log = logging.getLogger(__name__)
 
 DEFAULT_PARTITIONS = 1
 COMPACTED = {"cleanup.policy": "compact"}
@@ -42,6 +45,7 @@ class Commands:
         self._settings, self._log, self._admin, self._cluster = settings, log, admin, cluster
         self._store_id = store_id
         self._next_number = 0
+        self._pending = False
         self.catalog = catalog
 
     def follow(self, number: int) -> None:
@@ -69,13 +73,27 @@ class Commands:
             offset = self._log.append(*encode_command(command))
             self._next_number = offset + 1
         self.catalog = after
-        self._create_topics(after)
-        self._cluster.install(after)
+        self._pending = True
+        self.settle()
         for command in commands:
             self._delete_topic(command, bound)
         query = next((q for q in after.queries if isinstance(bound, BoundCreateAs) and after.find(bound.target.name)
                       and after.queries[q].sink == bound.target.name), None)  # fmt: skip
         return Done(_message(bound), offset, query)
+
+    def settle(self) -> None:
+        """Make the topics of the catalog and run its queries; what fails now is tried again between ticks.
+
+        A command that is written stands: it must not seem to have failed because Kafka did not answer after it.
+        """
+        if not self._pending:
+            return
+        try:
+            self._create_topics(self.catalog)
+            self._cluster.install(self.catalog)
+            self._pending = False
+        except KafkaError as error:
+            log.warning("the catalog is not yet all set up, trying again: %s", error)
 
     def recover(self) -> None:
         """Run what the catalog has, after a start."""
@@ -86,10 +104,17 @@ class Commands:
     def _check_topic(self, bound: BoundCreateSource) -> None:
         """A topic that does not exist is made only when the statement says with how many partitions."""
         target = bound.target
-        if target.topic_settings.partitions is None and not self._admin.exists(target.topic):
+        known = self._admin.describe([target.topic]).get(target.topic)
+        wanted = target.topic_settings.partitions
+        if known is None and wanted is None:
             raise BindError(
                 f'topic "{target.topic}" does not exist',
                 hint="Create it in Kafka, or write WITH (..., PARTITIONS = 1) to have it created.",
+            )
+        if known is not None and wanted is not None and known.partitions != wanted:
+            raise BindError(
+                f'topic "{target.topic}" exists with {known.partitions} partitions, not {wanted}',
+                hint="Leave PARTITIONS out to use the topic as it is.",
             )
 
     def _check_runs(self, after: Catalog) -> None:

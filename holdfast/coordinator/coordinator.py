@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from holdfast.coordinator.clock import Clock
 from holdfast.coordinator.cluster import Cluster
+from holdfast.coordinator.commands import Commands
 from holdfast.crash import crash_point
 from holdfast.errors import HoldfastError
 from holdfast.runtime.store.port import Store
@@ -27,8 +28,8 @@ T = TypeVar("T")
 class Coordinator:
     """Runs the cluster. `ask` has a function run between two ticks, on the same thread."""
 
-    def __init__(self, cluster: Cluster, store: Store, clock: Clock) -> None:
-        self._cluster, self._store, self._clock = cluster, store, clock
+    def __init__(self, cluster: Cluster, commands: Commands, store: Store, clock: Clock) -> None:
+        self._cluster, self._commands, self._store, self._clock = cluster, commands, store, clock
         self._requests: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
         self._stopping = Event()
         self._thread = Thread(target=self._loop, name="coordinator", daemon=True)
@@ -64,6 +65,7 @@ class Coordinator:
         self._answer()
 
     def _work(self) -> None:
+        self._commands.settle()
         building = self._cluster.build()
         self._cluster.tick(0.0 if building else POLL_SECONDS)
         self._clock.reserve_ahead()

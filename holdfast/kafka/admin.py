@@ -20,6 +20,8 @@ from holdfast.names import TopicName
 EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
+LEADERLESS = frozenset({Reported.NOT_LEADER_FOR_PARTITION, Reported.LEADER_NOT_AVAILABLE})
+
 SECONDS = 30.0
 VISIBLE_SECONDS = 15.0
 """How long a topic may take from being created to being seen by every client."""
@@ -144,16 +146,21 @@ class Admin:
     def _offsets(
         self, partitions: Iterable[Partition], spec: OffsetSpec, isolation: IsolationLevel
     ) -> Mapping[Partition, int]:
-        asked = {TopicPartition(topic, partition): spec for topic, partition in partitions}
-        if not asked:
-            return {}
-        futures = self._client.list_offsets(asked, isolation_level=isolation, request_timeout=SECONDS)
+        left = {TopicPartition(topic, partition): spec for topic, partition in partitions}
         found: dict[Partition, int] = {}
-        for partition, future in futures.items():
-            try:
-                found[TopicName(partition.topic), partition.partition] = future.result().offset
-            except KafkaException as cause:
-                raise told(f'the offsets of topic "{partition.topic}" cannot be asked for', cause) from cause
+        deadline = time.monotonic() + VISIBLE_SECONDS
+        while left:
+            futures = self._client.list_offsets(left, isolation_level=isolation, request_timeout=SECONDS)
+            for partition, future in futures.items():
+                try:
+                    found[TopicName(partition.topic), partition.partition] = future.result().offset
+                    del left[partition]
+                except KafkaException as cause:
+                    # A topic that was just made is known before it has a leader.
+                    if reported(cause).code() not in LEADERLESS or time.monotonic() > deadline:
+                        raise told(f'the offsets of topic "{partition.topic}" cannot be asked for', cause) from cause
+            if left:
+                time.sleep(0.02)
         return found
 
     def _wait_seen(self, specs: Sequence[TopicSpec]) -> None:

@@ -36,6 +36,11 @@ class Asked:
     properties: Mapping[str, str]
     request_properties: Mapping[str, str]
 
+    @property
+    def options(self) -> Mapping[str, str]:
+        """Those of the answer's form; clients that cannot set request properties set them with the others."""
+        return {**self.properties, **self.request_properties}
+
 
 async def read_object(request: Request) -> Mapping[str, Any]:
     """The JSON object that a request carries."""

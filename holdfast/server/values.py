@@ -10,14 +10,17 @@
 | ARRAY, MAP, STRUCT               | array; object, the keys as text; object                             |
 """
 
+import math
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.serving.results import ResultColumn
-from holdfast.types import Array, Scalar, SqlType
+from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct
 
 Convert = Callable[[Any], Any]
 
@@ -27,31 +30,77 @@ def json_rows(rows: pa.Table, columns: Sequence[ResultColumn]) -> Iterator[tuple
     return zip(*(json_values(rows.column(i), column.type) for i, column in enumerate(columns)), strict=True)
 
 
-def json_values(values: pa.ChunkedArray | pa.Array, type_: SqlType) -> list[Any]:
-    values = readable(values, type_)
-    if type_ is Scalar.DOUBLE and pc.all(pc.is_finite(values)).as_py() is not False:
-        return list(values.to_pylist())
+def json_values(values: pa.ChunkedArray, type_: SqlType) -> list[Any]:
+    match type_:
+        # Arrow also writes dates and times that Python's own types cannot hold.
+        case Scalar.DATE:
+            return list(values.cast(pa.string()).to_pylist())
+        case Scalar.TIME:
+            return list(values.cast(pa.time32("ms")).cast(pa.string()).to_pylist())
+        case Scalar.TIMESTAMP:
+            milliseconds = values.cast(pa.timestamp("ms"), safe=False)
+            return list(pc.strftime(milliseconds, "%Y-%m-%dT%H:%M:%S").to_pylist())
+        case Scalar.DOUBLE if pc.all(pc.is_finite(values)).as_py() is not False:
+            return list(values.to_pylist())
     convert = converter(type_)
     if convert is None:
         return list(values.to_pylist())
     return [None if value is None else convert(value) for value in values.to_pylist()]
 
 
-def readable(values: pa.ChunkedArray | pa.Array, type_: SqlType) -> pa.ChunkedArray | pa.Array:
-    """Dates and times as text: Arrow also writes those that Python's own types cannot hold."""
+def converter(type_: SqlType) -> Convert | None:
+    """How one value of a type that is not null becomes JSON; None when it already is."""
     match type_:
+        case Scalar.DOUBLE:
+            return number
+        case Scalar.BYTES:
+            return lambda value: b64encode(value).decode("ascii")
         case Scalar.DATE:
-            return values.cast(pa.string())
+            return lambda value: value.isoformat()
         case Scalar.TIME:
-            return values.cast(pa.time32("ms")).cast(pa.string())
+            return time_of_day
         case Scalar.TIMESTAMP:
-            return pc.strftime(values.cast(pa.timestamp("ms"), safe=False), "%Y-%m-%dT%H:%M:%S")
+            return lambda value: value.isoformat(timespec="milliseconds")
+        case Decimal():
+            return lambda value: orjson.Fragment(format(value, "f"))
         case Array(element):
-            flat = readable(merged(values).flatten(), element)
-            return pa.ListArray.from_arrays(offsets_of(values), flat, mask=merged(values).is_null())
+            inner = nullable(element)
+            return lambda value: [inner(part) for part in value]
+        case Map(key, value_type):
+            inner_key, inner_value = nullable(key), nullable(value_type)
+            return lambda value: {key_text(inner_key(k)): inner_value(v) for k, v in value}
+        case Struct(fields):
+            parts = [(f"f{i}", field.name, nullable(field.type)) for i, field in enumerate(fields)]
+            return lambda value: {name: inner(value[physical]) for physical, name, inner in parts}
         case _:
-            return values
+            return None
 
 
-def merged(values: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+def nullable(type_: SqlType) -> Convert:
+    convert = converter(type_)
+    if convert is None:
+        return lambda value: value
+    return lambda value: None if value is None else convert(value)
+
+
+def number(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def time_of_day(milliseconds: int) -> str:
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:03}"
+
+
+def key_text(key: object) -> str:
+    match key:
+        case str():
+            return key
+        case orjson.Fragment():
+            return str(key.contents)
+        case bool():
+            return str(key).lower()
+        case _:
+            return str(key)

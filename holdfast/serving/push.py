@@ -115,17 +115,31 @@ class TablePush(_Push):
         self._store, self._engine, self._times = store, engine, times
         self._collection = CollectionId(bound.relation.name)
         self._dialect = self._projection.dialect
-        self._at = times.latest_of(bound.relation).time
-        self._hold = store.hold(self._collection, self._at)
-        self._pages: Iterator[pa.Table] | None = store.snapshot(self._collection, self._at) if snapshot else None
+        self._snapshot = snapshot
+        self._pages: Iterator[pa.Table] | None = None
+        self._at = Time(0)
+        self._hold: int | None = None
+        if not times.building(bound.relation):
+            self._begin()
 
     def close(self) -> None:
         first = not self._closed.is_set()
         super().close()
-        if first:
+        if first and self._hold is not None:
             self._store.release(self._hold)
 
+    def _begin(self) -> None:
+        """Take a place: at the latest time, or, while the table is being built, at its first one."""
+        self._at = self._times.latest_of(self._projection.bound.relation).time
+        self._hold = self._store.hold(self._collection, self._at)
+        if self._snapshot:
+            self._pages = self._store.snapshot(self._collection, self._at)
+
     def _read(self) -> PushBatch | None:
+        if self._hold is None:
+            if self._times.building(self._projection.bound.relation):
+                return None
+            self._begin()
         if self._pages is not None:
             page = next(self._pages, None)
             if page is not None:
@@ -140,7 +154,8 @@ class TablePush(_Push):
 
     def _advance(self, to: Time) -> None:
         held = self._store.hold(self._collection, to)
-        self._store.release(self._hold)
+        if self._hold is not None:
+            self._store.release(self._hold)
         self._hold, self._at = held, to
 
     def _of_rows(self, rows: pa.Table) -> pa.Table:

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic, sleep
 
 from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.errors import ReadError
 from holdfast.names import CollectionId, QueryId
 from holdfast.runtime.progress import Progress, Status
 from holdfast.runtime.store.port import Store, Time
+
+PATIENCE = 5.0
+"""Seconds that a read waits for a table that is being built: most are there in less, and a new user expects it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +34,18 @@ class Times:
         assert isinstance(relation, Table)
         return self.latest(relation)
 
+    def building(self, relation: CatalogObject) -> bool:
+        """Whether a table has no readable time yet but will have one."""
+        progress = self._progress(_keeper(relation))
+        return progress is not None and progress.status is Status.BUILDING
+
     def latest(self, table: Table) -> Readable:
         """The latest final time of a table, or why it has none."""
         collection = CollectionId(table.name)
-        progress = self._progress(table.query or QueryId(f"TABLE_{table.name}"))
+        deadline = monotonic() + PATIENCE
+        while self.building(table) and monotonic() < deadline:
+            sleep(0.02)
+        progress = self._progress(_keeper(table))
         if progress is not None and progress.status is Status.RUNNING:
             time = self._read_time()
             self._store.set_upper([collection], Time(time + 1))
@@ -49,3 +61,7 @@ class Times:
             raise ReadError(f'table "{table.name}" was never built', detail=f"The reason is: {why}.")
         why = f"stopped: {progress.reason}" if progress else "was terminated"
         return Readable(Time(frontier.upper - 1), f'table "{table.name}" is not kept current, its query {why}')
+
+
+def _keeper(relation: CatalogObject) -> QueryId:
+    return relation.query or QueryId(f"TABLE_{relation.name}")

@@ -4,6 +4,7 @@ number is NULL. A cast that DuckDB cannot do in exactly Spark's way is `NotRende
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
 
+from holdfast.errors import NotSupported
 from holdfast.runtime.expressions.coercion import as_decimal
 from holdfast.runtime.expressions.physical import Dialect, field_name, physical_type, string_literal
 from holdfast.runtime.functions.maths import wrap32, wrap64
@@ -13,6 +14,13 @@ from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct, is_numb
 
 class NotRenderable(Exception):
     """This dialect has no form that is proven equal; run the expression on Spark."""
+
+
+def refusal(source: SqlType, target: SqlType, dialect: Dialect) -> Exception:
+    """DuckDB leaves the cast to Spark; what Spark does not do either is told to the user."""
+    if dialect is Dialect.DUCKDB:
+        return NotRenderable(f"{source} to {target}")
+    return NotSupported(f"casts from {source} to {target} are not supported yet")
 
 
 _WHOLE_TEXT = "[+-]?[0-9]+"
@@ -53,7 +61,7 @@ def cast(text: str, source: SqlType, target: SqlType, dialect: Dialect) -> str:
             return _map(text, source, target, dialect)
         case Struct(), Struct():
             return _struct(text, source, target, dialect)
-    raise NotRenderable(f"{source} to {target}")
+    raise refusal(source, target, dialect)
 
 
 def transform(text: str, each: Callable[[str], str], dialect: Dialect) -> str:
@@ -126,7 +134,7 @@ def _to_string(text: str, source: SqlType, dialect: Dialect) -> str:
         case Array(element):
             if spark and element in (Scalar.BOOLEAN, Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE, Scalar.STRING):
                 return f"CAST({text} AS STRING)"
-    raise NotRenderable(f"{source} to STRING")
+    raise refusal(source, Scalar.STRING, dialect)
 
 
 def _time_text(text: str, dialect: Dialect) -> str:
@@ -166,7 +174,7 @@ def _from_string(text: str, target: SqlType, dialect: Dialect) -> str:
             moment = f"CAST(concat('1970-01-01T', {text}) AS TIMESTAMP)"
             return f"CAST(unix_millis({moment}) AS INT)"
         case _:
-            raise NotRenderable(f"STRING to {target}")
+            raise refusal(Scalar.STRING, target, dialect)
     matches = (
         f"{bare} RLIKE {string_literal(f'{chr(92)}A({pattern}){chr(92)}z', dialect)}"
         if spark
@@ -177,7 +185,7 @@ def _from_string(text: str, target: SqlType, dialect: Dialect) -> str:
 
 def _map(text: str, source: Map, target: Map, dialect: Dialect) -> str:
     if dialect is Dialect.DUCKDB:
-        raise NotRenderable(f"{source} to {target}")
+        raise refusal(source, target, dialect)
     result = text
     if source.key != target.key:
         result = f"transform_keys({result}, (k, v) -> {cast('k', source.key, target.key, dialect)})"

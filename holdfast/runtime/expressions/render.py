@@ -45,7 +45,7 @@ _COMPARISONS = frozenset(
 
 
 def render(expression: Expression, scope: Scope, dialect: Dialect, *, release: Release = CURRENT) -> str:
-    """The text of an expression; its type is `type_of(expression, scope)`. Raises `NotRenderable` for DuckDB only."""
+    """The text of an expression; its type is `type_of(expression, scope)`. Only DuckDB can be `NotRenderable`."""
     type_of(expression, scope, release=release)
     return Renderer(scope, dialect, release).text(expression)
 
@@ -118,7 +118,7 @@ class Renderer:
             case tree.Negate(operand):
                 return self._negate(expression, operand)
             case tree.IsNull(operand, negated):
-                return f"({self._maybe_null(operand)} IS {'NOT ' if negated else ''}NULL)"
+                return f"({self.text(operand)} IS {'NOT ' if negated else ''}NULL)"
             case tree.Between(operand, low, high, negated):
                 bounds = (
                     self._compare(Operator.GREATER_EQUAL, operand, low),
@@ -175,9 +175,6 @@ class Renderer:
     @staticmethod
     def _negated(text: str, negated: bool) -> str:
         return f"(NOT {text})" if negated else text
-
-    def _maybe_null(self, expression: Expression) -> str:
-        return self.text(expression)
 
     def _integer(self, number: int, type_: SqlType) -> str:
         if self.spark:

@@ -88,7 +88,7 @@ class _Inference:
                     raise TypeMismatch(f"cannot cast {source} to {target}", position=expression.position)
                 return target
             case tree.Call():
-                return resolve(expression, [self.argument(a) for a in expression.arguments], self.release).returns
+                return resolve(expression, [self.infer(a) for a in expression.arguments], self.release).returns
             case tree.Subscript(base, index):
                 return self._subscript(expression, self.infer(base), index)
             case tree.FieldRef(base, name):
@@ -107,9 +107,6 @@ class _Inference:
                 raise TypeMismatch(f"{text} can only be an argument of a function", position=expression.position)
             case _:
                 assert_never(expression)
-
-    def argument(self, expression: Expression) -> SqlType | None:
-        return self.infer(expression)
 
     def _known(self, expression: Expression) -> SqlType:
         return type_of(expression, self.scope, release=self.release)

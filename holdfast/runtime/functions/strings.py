@@ -1,7 +1,7 @@
 """Functions of STRING and BYTES. Positions and lengths count Unicode characters, from 1."""
 
 from holdfast.runtime.expressions.physical import Dialect, string_literal
-from holdfast.runtime.functions.declaration import Example, ScalarForm, ScalarFunction
+from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction
 from holdfast.types import Scalar
 
 STRING, BYTES, INTEGER = Scalar.STRING, Scalar.BYTES, Scalar.INTEGER
@@ -15,23 +15,39 @@ def trimmed(text: str, dialect: Dialect) -> str:
     return f"trim(BOTH {blanks} FROM {text})" if dialect is Dialect.SPARK else f"trim({text}, {blanks})"
 
 
-# A negative position counts from the end; one outside the text is moved to its edge; NULL stays NULL.
-_START = (
-    "CASE WHEN {{1}} > 0 THEN {{1}} WHEN {{1}} = 0 OR {length} + {{1}} < 0 THEN 1 WHEN {{1}} IS NULL THEN NULL"
-    " ELSE {length} + {{1}} + 1 END"
-)
-_COUNT = "CASE WHEN {2} < 0 THEN 0 ELSE {2} END"
+def _start(arguments: Arguments, length: str) -> str:
+    """A negative position counts from the end; one outside the text is moved to its edge; NULL stays NULL."""
+    constant = arguments.constants[1]
+    if constant is not None and constant >= 0:
+        return str(max(constant, 1))
+    text, position = arguments.texts[:2]
+    size = f"{length}({text})"
+    return (
+        f"CASE WHEN {position} > 0 THEN {position} WHEN {position} = 0 OR {size} + {position} < 0 THEN 1"
+        f" WHEN {position} IS NULL THEN NULL ELSE {size} + {position} + 1 END"
+    )
 
 
-def _substring(start: str) -> tuple[str, str]:
-    return f"substring({{0}}, {start})", f"substring({{0}}, {start}, {_COUNT})"
+def _count(arguments: Arguments) -> str:
+    constant, text = arguments.constants[2], arguments.texts[2]
+    return str(max(constant, 0)) if constant is not None else f"CASE WHEN {text} < 0 THEN 0 ELSE {text} END"
 
 
-_SPARK_TAIL, _SPARK_PART = _substring(_START.format(length="length({0})"))
-_DUCK_TAIL, _DUCK_PART = _substring(_START.format(length="length({0})"))
-_BYTE_START = _START.format(length="octet_length({0})")
-_DUCK_BYTES_TAIL = f"unhex(substring(hex({{0}}), 2 * ({_BYTE_START})::BIGINT - 1))"
-_DUCK_BYTES_PART = f"unhex(substring(hex({{0}}), 2 * ({_BYTE_START})::BIGINT - 1, 2 * ({_COUNT})::BIGINT))"
+def _substring(arguments: Arguments) -> str:
+    parts = [
+        arguments.texts[0],
+        _start(arguments, "length"),
+        *([_count(arguments)] if len(arguments.texts) > 2 else []),
+    ]
+    return f"substring({', '.join(parts)})"
+
+
+def _duckdb_subbytes(arguments: Arguments) -> str:
+    """DuckDB cuts no BLOBs, but their hexadecimal text."""
+    start = f"2 * ({_start(arguments, 'octet_length')})::BIGINT - 1"
+    count = f", 2 * ({_count(arguments)})::BIGINT" if len(arguments.texts) > 2 else ""
+    return f"unhex(substring(hex({arguments.texts[0]}), {start}{count}))"
+
 
 # All places where {1} occurs in {0}, in order, overlapping ones too.
 _SPARK_PLACES = (
@@ -104,10 +120,10 @@ FUNCTIONS = (
         doc="The part of a text or of bytes that begins at a position, to the end or of a length. Positions count "
         "from 1; negative ones from the end.",
         forms=(
-            ScalarForm(parameters=(STRING, INTEGER), returns=STRING, spark=_SPARK_TAIL, duckdb=_DUCK_TAIL),
-            ScalarForm(parameters=(STRING, INTEGER, INTEGER), returns=STRING, spark=_SPARK_PART, duckdb=_DUCK_PART),
-            ScalarForm(parameters=(BYTES, INTEGER), returns=BYTES, spark=_SPARK_TAIL, duckdb=_DUCK_BYTES_TAIL),
-            ScalarForm(parameters=(BYTES, INTEGER, INTEGER), returns=BYTES, spark=_SPARK_PART, duckdb=_DUCK_BYTES_PART),
+            ScalarForm(parameters=(STRING, INTEGER), returns=STRING, spark=_substring, duckdb=_substring),
+            ScalarForm(parameters=(STRING, INTEGER, INTEGER), returns=STRING, spark=_substring, duckdb=_substring),
+            ScalarForm(parameters=(BYTES, INTEGER), returns=BYTES, spark=_substring, duckdb=_duckdb_subbytes),
+            ScalarForm(parameters=(BYTES, INTEGER, INTEGER), returns=BYTES, spark=_substring, duckdb=_duckdb_subbytes),
         ),
         examples=(
             Example(call="SUBSTRING('stream', 2, 3)", gives="'tre'"),

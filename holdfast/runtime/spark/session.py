@@ -5,7 +5,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 COMMON = {
@@ -81,7 +83,19 @@ def open_sessions(
     for session, tuned in ((large, {**LARGE, "spark.sql.shuffle.partitions": str(cores)}), (small, SMALL)):
         for name, value in {**COMMON, **tuned}.items():
             session.conf.set(name, value)
+    Thread(target=_warm_up, args=(small,), name="spark-warm-up", daemon=True).start()
     return Sessions(small=small, large=large)
+
+
+def _warm_up(session: SparkSession) -> None:
+    """Have the JVM load and compile what the first tick needs, while the rest of the server starts."""
+    rows = pa.table({"part": pa.array([0], pa.int32()), "value": pa.array([b'{"a":"1"}'], pa.binary())})
+    parsed = "from_json(CAST(value AS STRING), 'a STRING, _c STRING', map('columnNameOfCorruptRecord', '_c'))"
+    sql = f"SELECT k, count(*) AS n, max(part) AS p FROM (SELECT *, {parsed}.a AS k FROM warm_up) WHERE k > '0' GROUP BY k"
+    for _ in range(5):
+        session.createDataFrame(rows).coalesce(1).createOrReplaceTempView("warm_up")
+        session.sql(f"WITH w AS ({sql}) SELECT 0 AS tag, * FROM w UNION ALL SELECT 1 AS tag, * FROM w").toArrow()
+    session.catalog.dropTempView("warm_up")
 
 
 def _quiet_log(work_dir: Path) -> Path:

@@ -56,13 +56,9 @@ def on_duckdb(relation: Relation, texts: Sequence[str], types: Sequence[SqlType]
     for text, type_ in zip(texts, types, strict=True):
         shown = connection.execute(f"SELECT {text} AS r, n FROM given ORDER BY n")
         assert shown.description is not None
-        assert str(shown.description[0][1]) == _shown(duckdb_type(type_)), (text, shown.description[0][1])
+        assert str(shown.description[0][1]) == duckdb_type(type_), (text, shown.description[0][1])
         results.append([row[0] for row in shown.fetchall()])
     return results
-
-
-def _shown(type_: str) -> str:
-    return type_
 
 
 def compare(spark: SparkSession, relation: Relation, expressions: Sequence[str]) -> list[str]:

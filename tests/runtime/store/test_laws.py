@@ -140,6 +140,7 @@ class StoreMachine(RuleBasedStateMachine):
         if frontier.since == upper:
             return
         expected = snapshot(self.model, id_, upper - 1)
+        held = self.model.hold(id_, Time(upper - 1))  # as the pages of the store under test do
         found: list[tuple] = []
         for part in self.duck.snapshot(id_, Time(upper - 1), page=page):
             assert 0 < part.num_rows <= page
@@ -148,6 +149,7 @@ class StoreMachine(RuleBasedStateMachine):
                 self.next_time(1)
                 self.run_tick(rows, pairs, totals, ())
                 self.compact(100)
+        self.model.release(held)
         assert sorted(found, key=repr) == expected
 
     # -- time ----------------------------------------------------------------------------------------
@@ -187,8 +189,9 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        for store, token in ((store, token) for pair in self.holds for store, token in zip(self.stores(), pair, strict=True)):
-            store.release(token)
+        for pair in self.holds:
+            for store, token in zip(self.stores(), pair, strict=True):
+                store.release(token)
         self.holds.clear()
         id_ = self.duck.id
         self.duck.close()

@@ -1,0 +1,236 @@
+"""The answers of /ksql: one entity per statement, each with ksqlDB's `@type` and properties."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from holdfast.catalog.objects import CatalogObject, QueryEntry
+from holdfast.catalog.snapshot import Catalog
+from holdfast.names import QueryId, TopicName, quote
+from holdfast.runtime.functions.declaration import AggregateFunction
+from holdfast.runtime.functions.registry import functions
+from holdfast.server.problems import Json
+from holdfast.server.service import Done, QueryInfo
+from holdfast.sql.bound import (
+    BoundCreateAs,
+    BoundCreateSource,
+    BoundDrop,
+    BoundInsert,
+    BoundNothing,
+    BoundSelect,
+    BoundStatement,
+    BoundTerminate,
+)
+from holdfast.types import Array, Column, Decimal, Map, Role, Scalar, Schema, SqlType, Struct
+
+INTERNAL = ("_holdfast_", "__")
+"""How the names of topics begin that are nobody's data."""
+
+
+def entity(kind: str, text: str, warnings: Sequence[str] = (), **more: Any) -> Json:
+    return {"@type": kind, "statementText": text, "warnings": [{"message": told} for told in warnings], **more}
+
+
+# ---- what a statement did
+
+
+def current_status(text: str, command: str, done: Done, warnings: Sequence[str] = ()) -> Json:
+    return status(text, command, done.message, done.sequence, done.query, warnings)
+
+
+def status(
+    text: str, command: str, message: str, sequence: int, query: QueryId | None = None, warnings: Sequence[str] = ()
+) -> Json:
+    return entity(
+        "currentStatus",
+        text,
+        warnings,
+        commandId=command,
+        commandStatus={"status": "SUCCESS", "message": message, "queryId": query},
+        commandSequenceNumber=sequence,
+    )
+
+
+def command_id(bound: BoundStatement) -> str:
+    """`type/name/action`, in words that ksqlDB's clients can read."""
+    match bound:
+        case BoundCreateSource(target=target) | BoundCreateAs(target=target):
+            return f"{target.kind.lower()}/{quote(target.name)}/create"
+        case BoundDrop(target=dropped):
+            return f"{dropped.KIND}/{quote(dropped.name)}/drop"
+        case BoundInsert(target=written):
+            return f"{written.KIND}/{quote(written.name)}/execute"
+        case BoundTerminate(queries=queries):
+            return f"terminate/{queries[0].id if len(queries) == 1 else 'ALL'}/execute"
+        case BoundNothing():
+            return "topic/none/execute"
+        case _:
+            raise AssertionError(f"{type(bound).__name__} is not a command")
+
+
+# ---- lists
+
+
+def listed_objects(text: str, kind: str, found: Iterable[CatalogObject]) -> Json:
+    return entity(kind, text) | {kind: [listed(each) for each in found]}
+
+
+def listed(found: CatalogObject) -> Json:
+    return {
+        "type": found.KIND.upper(),
+        "name": found.name,
+        "topic": found.topic,
+        "keyFormat": found.formats.key_format.format,
+        "valueFormat": found.formats.value_format.format,
+        "isWindowed": False,
+    }
+
+
+def listed_queries(text: str, queries: Iterable[QueryInfo]) -> Json:
+    return entity("queries", text, queries=[listed_query(query) for query in queries])
+
+
+def listed_query(query: QueryInfo) -> Json:
+    """ksqlDB's properties, and why the query does not run (`reason`) or how far its backfill has come (`done`)."""
+    return {
+        "id": query.id,
+        "queryString": query.statement,
+        "sinks": [query.sink] if query.sink else [],
+        "sinkKafkaTopics": [query.sink_topic] if query.sink_topic else [],
+        "statusCount": {query.state: 1},
+        "queryType": "PERSISTENT",
+        "state": query.state,
+        "reason": query.reason,
+        "done": query.done,
+    }
+
+
+def listed_topics(text: str, names: Iterable[TopicName], *, internal: bool) -> Json:
+    shown = [name for name in names if internal or not name.startswith(INTERNAL)]
+    return entity("kafka_topics", text, topics=[{"name": name, "replicaInfo": []} for name in shown])
+
+
+def listed_functions(text: str) -> Json:
+    found = [
+        {"name": name, "type": "AGGREGATE" if isinstance(versions[-1], AggregateFunction) else "SCALAR"}
+        for name, versions in sorted(functions().items())
+    ]
+    return entity("function_names", text, functions=found)
+
+
+def properties(text: str, session: Mapping[str, str]) -> Json:
+    """The session's properties; also the answer to SET and UNSET, so that a client can carry them on."""
+    found = [{"name": name, "scope": "KSQL", "value": value} for name, value in sorted(session.items())]
+    return entity("properties", text, properties=found, overwrittenProperties=sorted(session), defaultProperties=[])
+
+
+# ---- descriptions
+
+
+def source_description(text: str, described: Json) -> Json:
+    return entity("sourceDescription", text, sourceDescription=described)
+
+
+def source_descriptions(text: str, described: Sequence[Json]) -> Json:
+    return entity("source_descriptions", text, sourceDescriptions=list(described))
+
+
+def described(found: CatalogObject, catalog: Catalog, queries: Iterable[QueryInfo], *, extended: bool) -> Json:
+    by_id = {query.id: query for query in queries}
+
+    def of(entries: Iterable[QueryEntry]) -> list[Json]:
+        return [listed_query(by_id[entry.id]) for entry in entries if entry.id in by_id]
+
+    return {
+        "name": found.name,
+        "windowType": None,
+        "readQueries": of(catalog.readers(found.name)),
+        "writeQueries": of(catalog.writers(found.name)),
+        "fields": fields(found.schema),
+        "type": found.KIND.upper(),
+        "timestamp": found.timestamp.column if found.timestamp else "",
+        "statistics": "",
+        "errorStats": "",
+        "extended": extended,
+        "keyFormat": found.formats.key_format.format,
+        "valueFormat": found.formats.value_format.format,
+        "topic": found.topic,
+        "partitions": found.topic_settings.partitions or 0,
+        "replication": found.topic_settings.replicas or 0,
+        "statement": found.statement,
+        "queryOffsetSummaries": [],
+        "sourceConstraints": [],
+        "clusterStatistics": [],
+        "clusterErrorStats": [],
+    }
+
+
+def query_description(
+    text: str, plan: str, session: Mapping[str, str], *, bound: BoundStatement | None, info: QueryInfo | None
+) -> Json:
+    """The plan as text, with what the query reads, writes and gives."""
+    sources: list[str] = list(info.sources) if info else []
+    sinks: list[str] = [info.sink] if info and info.sink else []
+    shown: list[Json] = []
+    kind = "PERSISTENT"
+    match bound:
+        case BoundCreateAs(target=target, query=query):
+            sources, sinks, shown = [query.source.name], [target.name], fields(target.schema)
+        case BoundCreateSource(target=target):
+            sinks, shown = [target.name], fields(target.schema)
+        case BoundSelect(kind=select, relation=relation, columns=columns):
+            sources, kind = [relation.name], select.value
+            shown = [field(Column(column.name, column.type)) for column in columns]
+        case _:
+            pass
+    description = {
+        "id": info.id if info else "",
+        "statementText": info.statement if info else text,
+        "windowType": None,
+        "fields": shown,
+        "sources": sources,
+        "sinks": sinks,
+        "topology": "",
+        "executionPlan": plan,
+        "overriddenProperties": dict(session),
+        "ksqlHostQueryStatus": {},
+        "queryType": kind,
+        "queryErrors": [],
+        "tasksMetadata": [],
+        "state": info.state if info else None,
+        "consumerGroupId": None,
+    }
+    return entity("queryDescription", text, queryDescription=description)
+
+
+def fields(schema: Schema) -> list[Json]:
+    return [field(column) for column in schema.columns]
+
+
+def field(column: Column) -> Json:
+    told: Json = {"name": column.name, "schema": type_json(column.type)}
+    match column.role:
+        case Role.KEY:
+            told["type"] = "KEY"
+        case Role.HEADERS:
+            told["type"] = "HEADER"
+        case Role.VALUE:
+            pass
+    return told
+
+
+def type_json(type_: SqlType) -> Json:
+    match type_:
+        case Scalar():
+            return simple(type_.value)
+        case Decimal(precision, scale):
+            return simple("DECIMAL") | {"parameters": {"precision": precision, "scale": scale}}
+        case Array(element):
+            return simple("ARRAY") | {"memberSchema": type_json(element)}
+        case Map(_, value):
+            return simple("MAP") | {"memberSchema": type_json(value)}
+        case Struct(parts):
+            return simple("STRUCT") | {"fields": [{"name": p.name, "schema": type_json(p.type)} for p in parts]}
+
+
+def simple(name: str) -> Json:
+    return {"type": name, "fields": None, "memberSchema": None}

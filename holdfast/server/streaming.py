@@ -1,0 +1,113 @@
+"""Rows on their way to a client: those of a pull in slices, those of a push as they come."""
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from holdfast.errors import HoldfastError
+from holdfast.server.framing import Framing
+from holdfast.server.problems import Code, Problem, code_of
+from holdfast.serving.results import PullResult, Push, PushBatch
+
+SLICE_ROWS = 10_000
+WAIT_SECONDS = 0.25
+"""How long one wait for a batch may take: an ended wait is when a query that was closed is noticed at the latest."""
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class End:
+    """A push query that ended by itself."""
+
+
+END = End()
+
+
+def next_batch(push: Push) -> PushBatch | End | None:
+    # A StopIteration cannot leave a worker thread.
+    try:
+        return push.next(WAIT_SECONDS)
+    except StopIteration:
+        return END
+
+
+def pull_parts(result: PullResult, framing: Framing) -> Iterator[bytes]:
+    yield framing.header(None, result.columns, result.notice)
+    for start in range(0, result.rows.num_rows, SLICE_ROWS):
+        yield framing.rows(result.rows.slice(start, SLICE_ROWS), result.columns)
+    yield framing.end("Query Completed")
+
+
+def body(content: bytes, *, more: bool = True) -> Message:
+    return {"type": "http.response.body", "body": content, "more_body": more}
+
+
+class PushResponse(Response):
+    """Sends a push query's rows until it ends, the server stops, or the client goes, which closes the query."""
+
+    def __init__(
+        self,
+        push: Push,
+        framing: Framing,
+        *,
+        limit: int | None,
+        progress: bool,
+        limiter: anyio.CapacityLimiter,
+        closed: Callable[[Push], None],
+    ) -> None:
+        super().__init__(media_type=framing.media_type)
+        del self.headers["content-length"]
+        self._push, self._framing, self._progress = push, framing, progress
+        self._limit, self._sent = limit, 0
+        self._limiter, self._closed = limiter, closed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._watch, receive, tasks.cancel_scope)
+                await self._send_all(send)
+                tasks.cancel_scope.cancel()
+        finally:
+            self._closed(self._push)
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._push.close)
+
+    async def _watch(self, receive: Receive, sending: anyio.CancelScope) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        sending.cancel()
+
+    async def _send_all(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        await send(body(self._framing.header(self._push.id, self._push.columns, None)))
+        message: str | None = None
+        try:
+            while not isinstance(batch := await self._threaded(partial(next_batch, self._push)), End):
+                if batch is not None and (content := await self._threaded(partial(self._framed, batch))):
+                    await send(body(content))
+            message = "Limit Reached" if self._limit is not None and self._sent >= self._limit else "Query Completed"
+        except HoldfastError as error:
+            await send(body(self._framing.error(Problem(code_of(error), error).body)))
+        except Exception:
+            log.exception("push query %s failed", self._push.id)
+            problem = Problem(
+                Code.SERVER_ERROR, "the query failed inside the server", hint="The server's log says why."
+            )
+            await send(body(self._framing.error(problem.body)))
+        await send(body(self._framing.end(message), more=False))
+
+    def _framed(self, batch: PushBatch) -> bytes:
+        self._sent += batch.rows.num_rows
+        rows = self._framing.rows(batch.rows, self._push.columns)
+        return rows + self._framing.progress(batch.time) if self._progress else rows
+
+    async def _threaded(self, call: Callable[[], T]) -> T:
+        return await anyio.to_thread.run_sync(call, limiter=self._limiter)

@@ -1,0 +1,151 @@
+"""Opening a store: lock, version, migration, and folders that cannot be used."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from holdfast.errors import StoreError, StoreLocked
+from holdfast.runtime.store.duckdb import files, open_store
+from holdfast.runtime.store.port import Time
+from tests.runtime.store.rows import LAYOUT, QUERY, TABLE, snapshot, upserts
+
+OPEN_AND_WAIT = """
+import sys
+from pathlib import Path
+from holdfast.runtime.store.duckdb import open_store
+store = open_store(Path(sys.argv[1]))
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_second_process_is_told_that_the_folder_is_taken(tmp_path):
+    other = subprocess.Popen(
+        [sys.executable, "-c", OPEN_AND_WAIT, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert other.stdout.readline() == b"open\n"
+        with pytest.raises(StoreLocked, match="another process has the data folder") as told:
+            open_store(tmp_path)
+        assert str(other.pid) in told.value.detail
+    finally:
+        other.communicate(b"")
+    open_store(tmp_path).close()
+
+
+def test_the_id_is_made_once(tmp_path):
+    ids = []
+    for _ in range(2):
+        store = open_store(tmp_path)
+        ids.append(store.id)
+        store.close()
+    assert ids[0] == ids[1]
+
+
+def test_a_newer_store_is_refused_and_left_alone(tmp_path):
+    open_store(tmp_path).close()
+    set_version(tmp_path, files.VERSION + 1)
+    before = (tmp_path / files.FILE).read_bytes()
+    with pytest.raises(StoreError, match="newer release") as told:
+        open_store(tmp_path)
+    assert told.value.hint
+    assert (tmp_path / files.FILE).read_bytes() == before
+
+
+def test_an_older_store_is_migrated_and_its_copy_kept(tmp_path, monkeypatch):
+    store = open_store(tmp_path)
+    store.create_collection(TABLE, LAYOUT, window_ms=0)
+    store.set_upper([TABLE], Time(1))
+    commit(store, 5, ("a", 1))
+    store.close()
+    monkeypatch.setattr(files, "VERSION", 3)
+    steps = {1: ["ALTER TABLE facts ADD COLUMN since UBIGINT"], 2: ["ALTER TABLE facts DROP COLUMN since"]}
+    monkeypatch.setattr(files, "MIGRATIONS", steps)
+    store = open_store(tmp_path)
+    assert snapshot(store, TABLE, 5) == [("a", 1, "x", 0)]
+    store.close()
+    assert version_of(tmp_path / files.FILE) == 3
+    assert version_of(tmp_path / f"{files.FILE}.version-1") == 1
+
+
+def test_a_migration_that_fails_leaves_the_old_store(tmp_path, monkeypatch):
+    open_store(tmp_path).close()
+    monkeypatch.setattr(files, "VERSION", 2)
+    monkeypatch.setattr(files, "MIGRATIONS", {1: ["ALTER TABLE facts DROP COLUMN value", "ALTER TABLE none DROP x"]})
+    with pytest.raises(StoreError):
+        open_store(tmp_path)
+    monkeypatch.undo()
+    store = open_store(tmp_path)
+    store.put("a", "b")
+    assert store.get("a") == "b"
+    store.close()
+
+
+def test_a_file_that_is_not_a_database_is_refused(tmp_path):
+    (tmp_path / files.FILE).write_text("hello" * 1000)
+    with pytest.raises(StoreError, match="is not readable"):
+        open_store(tmp_path)
+
+
+def test_a_database_of_someone_else_is_refused(tmp_path):
+    duckdb.connect(str(tmp_path / files.FILE)).execute("CREATE TABLE t (a INTEGER)").close()
+    with pytest.raises(StoreError, match="not a store"):
+        open_store(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="cannot be opened") as told:
+        open_store(tmp_path / "file" / "folder")
+    assert "may be written" in told.value.hint
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)], capture_output=True).returncode:
+        pytest.skip("needs the right to mount a small disk")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_is_told_and_loses_nothing_committed(small_disk):
+    store = open_store(small_disk)
+    store.create_collection(TABLE, LAYOUT, window_ms=0)
+    store.set_upper([TABLE], Time(1))
+    commit(store, 5, ("a", 1))
+    (small_disk / "filling").write_bytes(b"x" * (free_bytes(small_disk) - 100_000))
+    with pytest.raises(StoreError, match="disk of the data folder is full"):
+        commit(store, 6, *((f"key {i}" * 20, i) for i in range(20_000)))
+    (small_disk / "filling").unlink()
+    store.close()
+    store = open_store(small_disk)
+    assert snapshot(store, TABLE, 5) == [("a", 1, "x", 0)]
+    commit(store, 7, ("b", 2))
+    assert snapshot(store, TABLE, 7) == [("a", 1, "x", 0), ("b", 2, "x", 0)]
+    store.close()
+
+
+def commit(store, time, *rows):
+    stage = store.stage()
+    stage.upsert(QUERY, TABLE, upserts(LAYOUT, *(((k,), (v, "x"), 0) for k, v in rows)))
+    stage.commit(Time(time))
+
+
+def free_bytes(folder: Path) -> int:
+    return shutil.disk_usage(folder).free
+
+
+def version_of(file: Path) -> int:
+    with duckdb.connect(str(file)) as database:
+        return database.execute("SELECT version FROM meta").fetchall()[0][0]
+
+
+def set_version(folder: Path, version: int) -> None:
+    with duckdb.connect(str(folder / files.FILE)) as database:
+        database.execute("UPDATE meta SET version = ?", [version])
