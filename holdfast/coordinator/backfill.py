@@ -95,7 +95,8 @@ class Backfill:
         return Piece(together, inputs, (), 1.0, last=True)
 
     def _of_derived_stream(self, source: ObjectInput, keeper: Program, together: Mapping[QueryId, Program]) -> Piece:
-        assert keeper.sink is not None and self.publishing is not None
+        assert keeper.sink is not None
+        assert self.publishing is not None
         topic = keeper.sink.topic
         decoder = Decoder(keeper.schema, keeper.sink.encoder.formats)
         with self.publishing.paused():

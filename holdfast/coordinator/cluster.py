@@ -271,7 +271,7 @@ class Cluster:
             crash_point("before_store_commit")
             stage.commit(at)
             crash_point("after_store_commit")
-            self._store.set_upper([c for c in self._collections(self._running().values())], Time(at + 1))
+            self._store.set_upper(self._collections(self._running().values()), Time(at + 1))
         finally:
             self._clock.end_commit()
         self.counters.ticks += 1
@@ -300,11 +300,11 @@ class Cluster:
 
     def _show(self, programs: Iterable[Program]) -> None:
         """Make the collections of queries that have caught up readable."""
-        shown = list(self._collections(programs))
+        shown = self._collections(programs)
         if shown:
             self._store.set_upper(shown, Time(self._clock.read_time() + 1))
 
-    def _collections(self, programs: Iterable[Program]) -> Iterable[CollectionId]:
+    def _collections(self, programs: Iterable[Program]) -> list[CollectionId]:
         return [p.collection for p in programs if p.collection is not None]
 
     # -- time ----------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ class Cluster:
 
 
 def _table_program(found: CatalogObject) -> Program:
-    return build_table(found.name, found.topic, found.schema, found.formats)
+    return build_table(found.name, found.topic, found.schema, found.formats, found.timestamp)
 
 
 def _latest(entry: QueryEntry) -> bool:

@@ -122,7 +122,7 @@ class Commands:
         sources = self._cluster.dataflow
         for name, found in after.objects.items():
             if name not in self.catalog.objects and isinstance(found, Table) and not found.derived:
-                build_table(found.name, found.topic, found.schema, found.formats)
+                build_table(found.name, found.topic, found.schema, found.formats, found.timestamp)
         for id_, entry in after.queries.items():
             if id_ in self.catalog.queries:
                 continue

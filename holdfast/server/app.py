@@ -36,7 +36,8 @@ T = TypeVar("T")
 class Pushes:
     """The push queries that are being sent; all end when the server stops."""
 
-    def __init__(self) -> None:
+    def __init__(self, service: Service) -> None:
+        self._service = service
         self._open: dict[str, Push] = {}
         self._stopping = False
         self.limiter = anyio.CapacityLimiter(MAX_PUSHES)
@@ -54,19 +55,21 @@ class Pushes:
     def add(self, push: Push) -> None:
         self._open[push.id] = push
 
-    def remove(self, push: Push) -> None:
+    def close(self, push: Push) -> None:
         self._open.pop(push.id, None)
+        if not self._service.close_push(push.id):
+            push.close()
 
     def close_all(self) -> None:
         self._stopping = True
         for push in list(self._open.values()):
-            push.close()
+            self.close(push)
 
 
 def make_app(service: Service) -> FastAPI:
     """The application of a service. `app.state.pushes` has the push queries that are open."""
     app = FastAPI(title="Holdfast", version=service.version, docs_url="/docs", redoc_url=None)
-    pushes = app.state.pushes = Pushes()
+    pushes = app.state.pushes = Pushes(service)
     requests = anyio.CapacityLimiter(MAX_REQUESTS)
 
     async def threaded(call: Callable[..., T], *arguments: Any) -> T:
@@ -90,7 +93,7 @@ def make_app(service: Service) -> FastAPI:
             limit=bound.limit,
             progress=told.options.get(PROGRESS, "").lower() == "true",
             limiter=pushes.limiter,
-            closed=pushes.remove,
+            close=pushes.close,
         )
 
     @app.post("/ksql", summary="Run statements, one after the other", openapi_extra=body_schema("ksql"))

@@ -60,13 +60,13 @@ class PushResponse(Response):
         limit: int | None,
         progress: bool,
         limiter: anyio.CapacityLimiter,
-        closed: Callable[[Push], None],
+        close: Callable[[Push], None],
     ) -> None:
         super().__init__(media_type=framing.media_type)
         del self.headers["content-length"]
         self._push, self._framing, self._progress = push, framing, progress
         self._limit, self._sent = limit, 0
-        self._limiter, self._closed = limiter, closed
+        self._limiter, self._close = limiter, close
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope
@@ -76,9 +76,8 @@ class PushResponse(Response):
                 await self._send_all(send)
                 tasks.cancel_scope.cancel()
         finally:
-            self._closed(self._push)
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._push.close)
+                await anyio.to_thread.run_sync(self._close, self._push)
 
     async def _watch(self, receive: Receive, sending: anyio.CancelScope) -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -13,8 +13,8 @@ from holdfast.runtime.expressions.references import references
 from holdfast.runtime.expressions.tree import ColumnRef
 from holdfast.runtime.functions.registry import CURRENT, Release
 from holdfast.runtime.plan.document import QueryPlan
-from holdfast.runtime.plan.formats import Formats
-from holdfast.runtime.plan.presence import given
+from holdfast.runtime.plan.formats import Formats, TimestampColumn
+from holdfast.runtime.plan.presence import Maybe, given
 from holdfast.runtime.plan.steps import (
     Step,
     StreamAggregate,
@@ -85,7 +85,7 @@ class Builder:
             case StreamSelect():
                 return build_stream_select(step, self.stream(step.source), self.meaning)
             case StreamGroupByKey():
-                return build_stream_group_by_key(step, self.stream(step.source), self.meaning)
+                return build_stream_group_by_key(self.stream(step.source))
             case StreamGroupBy():
                 return build_stream_group_by(step, self.stream(step.source), self.meaning)
             case _:
@@ -122,7 +122,7 @@ class Builder:
             return build_derived_stream(schema, self.input.view)
         decoder = Decoder(schema, step.formats)
         self.input = TopicInput(step.topic_name, decoder, decoded_view(step.topic_name, decoder))
-        return build_stream_source(schema, self.input.view)
+        return build_stream_source(schema, self.input.view, step.timestamp_column)
 
     def _table_source(self, step: TableSource) -> TableRelation:
         name = self.sources.object_of(step.topic_name, self.plan.sources)
@@ -133,23 +133,23 @@ class Builder:
 
 
 def build_query(plan: QueryPlan, sources: Sources, release: Release = CURRENT) -> Program:
-    """The program of a stored query plan."""
+    """The program of a stored query plan. A query whose steps, formats or types cannot run is refused here."""
     builder = Builder(plan, sources, Meaning(release))
     sink = plan.physical_plan
     match sink:
         case StreamSink():
             relation = builder.stream(sink.source)
-            stage = Stage(_input(builder), build_stream_sink(relation), Append())
+            stage = Stage(_input(builder), build_stream_sink(sink, relation), Append())
             return _program(plan, relation, (stage,), Sink(sink.topic_name, _encoder(relation, sink.formats)), None, ())
         case TableSink():
             collection = CollectionId(str(given(plan.sink) or plan.query_id))
             aggregate = _aggregate_below(sink.source)
             if aggregate is None:
                 table = builder.table(sink.source)
-                stages: tuple[Stage, ...] = (Stage(_input(builder), build_table_sink(table), Upsert(collection)),)
+                stages: tuple[Stage, ...] = (Stage(_input(builder), build_table_sink(sink, table), Upsert(collection)),)
                 states: tuple[tuple[StateId, Layout], ...] = ()
             else:
-                table, stages, states = _aggregated(builder, sink.source, aggregate, collection)
+                table, stages, states = _aggregated(builder, sink, aggregate, collection)
             return _program(
                 plan, table, stages, Sink(sink.topic_name, _encoder(table, sink.formats)), collection, states
             )
@@ -157,12 +157,14 @@ def build_query(plan: QueryPlan, sources: Sources, release: Release = CURRENT) -
             raise unbuildable(sink)
 
 
-def build_table(name: ObjectName, topic: TopicName, schema: Schema, formats: Formats) -> Program:
+def build_table(
+    name: ObjectName, topic: TopicName, schema: Schema, formats: Formats, timestamp: Maybe[TimestampColumn] = None
+) -> Program:
     """The program that keeps a table over a topic."""
     decoder = Decoder(schema, formats, keyed=True)
     source = TopicInput(topic, decoder, decoded_view(topic, decoder))
     collection = CollectionId(str(name))
-    stage = Stage(source, build_table_of_topic(schema, source.view), Upsert(collection))
+    stage = Stage(source, build_table_of_topic(schema, source.view, timestamp), Upsert(collection))
     return Program(
         query=QueryId(f"TABLE_{name}"),
         object=name,
@@ -176,19 +178,22 @@ def build_table(name: ObjectName, topic: TopicName, schema: Schema, formats: For
 
 
 def _aggregated(
-    builder: Builder, top: Step, aggregate: StreamAggregate, collection: CollectionId
+    builder: Builder, sink: TableSink, aggregate: StreamAggregate, collection: CollectionId
 ) -> tuple[TableRelation, tuple[Stage, ...], tuple[tuple[StateId, Layout], ...]]:
     """The stages of an aggregation: one when its projection rides along with the merge, else two."""
+    top = sink.source
     grouped = builder.stream(aggregate.source)
     aggregation = build_stream_aggregate(aggregate, grouped, _used(top, aggregate), builder.meaning)
     state = StateId(f"{builder.plan.query_id}/{aggregate.properties.query_context}")
     view = state_view(state)
     table = builder.over(top, aggregate, aggregation.relation(view))
-    along = _ride_along(top, aggregate, aggregation, builder.meaning)
+    along = None
+    if given(sink.timestamp_column) is None:
+        along = _ride_along(top, aggregate, aggregation, builder.meaning)
     merge = MergeInto(state, aggregation.merge, along, collection)
     stages = [Stage(_input(builder), aggregation.fragment(), merge)]
     if along is None:
-        stages.append(Stage(StateInput(state, view), build_table_sink(table), Upsert(collection)))
+        stages.append(Stage(StateInput(state, view), build_table_sink(sink, table), Upsert(collection)))
     return table, tuple(stages), ((state, aggregation.layout),)
 
 

@@ -91,7 +91,8 @@ def _warm_up(session: SparkSession) -> None:
     """Have the JVM load and compile what the first tick needs, while the rest of the server starts."""
     rows = pa.table({"part": pa.array([0], pa.int32()), "value": pa.array([b'{"a":"1"}'], pa.binary())})
     parsed = "from_json(CAST(value AS STRING), 'a STRING, _c STRING', map('columnNameOfCorruptRecord', '_c'))"
-    sql = f"SELECT k, count(*) AS n, max(part) AS p FROM (SELECT *, {parsed}.a AS k FROM warm_up) WHERE k > '0' GROUP BY k"
+    keyed = f"SELECT *, {parsed}.a AS k FROM warm_up"
+    sql = f"SELECT k, count(*) AS n, max(part) AS p FROM ({keyed}) WHERE k > '0' GROUP BY k"
     for _ in range(5):
         session.createDataFrame(rows).coalesce(1).createOrReplaceTempView("warm_up")
         session.sql(f"WITH w AS ({sql}) SELECT 0 AS tag, * FROM w UNION ALL SELECT 1 AS tag, * FROM w").toArrow()

@@ -156,8 +156,10 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(ids=st.sets(COLLECTIONS, min_size=1), step=st.integers(0, 5))
     def set_upper(self, ids, step) -> None:
+        built = any(self.model.frontier(id_).upper == 0 for id_ in ids)
         for store in self.stores():
-            store.set_upper(list(ids), Time(self.now + step))
+            # A collection becomes readable when it has caught up with the last tick.
+            store.set_upper(list(ids), Time(self.now + step + built))
 
     @rule(id_=COLLECTIONS, step=st.integers(-10, 3))
     def advance_since(self, id_, step) -> None:

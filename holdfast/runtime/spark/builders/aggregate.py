@@ -4,17 +4,15 @@ The columns of the state are those of each aggregate function in order, then one
 later step still reads: its value in the group's latest record.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import PlanError
 from holdfast.runtime.expressions.parse import parse_expression
-from holdfast.runtime.expressions.physical import Dialect, duckdb_type, physical_type, spark_type
+from holdfast.runtime.expressions.physical import Dialect, duckdb_type
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
-from holdfast.runtime.expressions.tree import Call, Cast
-from holdfast.runtime.expressions.typing import infer
-from holdfast.runtime.functions.declaration import AggregateForm
-from holdfast.runtime.functions.registry import Resolved, resolve
+from holdfast.runtime.expressions.tree import Call
+from holdfast.runtime.functions.bound import bind_aggregate
 from holdfast.runtime.plan.steps import StreamAggregate
 from holdfast.runtime.spark.fragment import BAD, TS, Fragment, column
 from holdfast.runtime.spark.meaning import Meaning
@@ -25,21 +23,19 @@ from holdfast.types import Column, SqlType
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The state columns of one result column of the aggregation."""
+    """One result column of the aggregation and the state columns, from number `first` on, that it is made of."""
 
     column: Column
     types: tuple[SqlType, ...]
     partial: tuple[str, ...]
     initial: tuple[str, ...]
     merged: tuple[str, ...]
-    result: dict[Dialect, str]
+    result: Callable[[Sequence[str], Dialect], str]
     first: int
 
     def result_over(self, dialect: Dialect, prefix: str) -> str:
         """The result's SQL over state columns that are called `prefix0`, `prefix1`, …"""
-        names = {f"s{i}": f"{prefix}{self.first + i}" for i in range(len(self.types))}
-        types = {f"t{i}": physical_type(t, dialect) for i, t in enumerate(self.types)}
-        return self.result[dialect].format(**names, **types, r=physical_type(self.column.type, dialect))
+        return self.result(_numbered(prefix, self.first, len(self.types)), dialect)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,29 +121,17 @@ def _function(text: str, name: str, scope: Scope, first: int, meaning: Meaning) 
     call = parse_expression(text)
     if not isinstance(call, Call):
         raise PlanError(f"{text} is not a call of an aggregate function")
-    resolved = resolve(call, [infer(a, scope, meaning.release) for a in call.arguments], meaning.release)
-    form = resolved.form
-    if not isinstance(form, AggregateForm):
-        raise PlanError(f"{call.name} is not an aggregate function")
-    types = form.state(resolved.types)
-    arguments = _arguments(call, resolved, scope, meaning)
-    spark = {f"t{i}": spark_type(t) for i, t in enumerate(types)}
-    duckdb = {f"t{i}": duckdb_type(t) for i, t in enumerate(types)}
-    columns = {f"{side}{i}": f"{side}{first + i}" for i in range(len(types)) for side in "sp"}
+    bound = bind_aggregate(call, scope, release=meaning.release)
+    count = len(bound.state)
     return Part(
-        column=Column(name, resolved.returns),
-        types=types,
-        partial=tuple(template.format(*arguments, **spark) for template in form.partial),
-        initial=tuple(template.format(**duckdb) for template in form.initial),
-        merged=tuple(template.format(**columns, **duckdb) for template in form.merge),
-        result=dict(form.result_sql),
+        column=Column(name, bound.returns),
+        types=bound.state,
+        partial=bound.partial(),
+        initial=bound.initial(),
+        merged=bound.merge(_numbered("s", first, count), _numbered("p", first, count)),
+        result=bound.result,
         first=first,
     )
-
-
-def _arguments(call: Call, resolved: Resolved, scope: Scope, meaning: Meaning) -> Sequence[str]:
-    casts = (Cast(argument, type_) for argument, type_ in zip(call.arguments, resolved.types, strict=True))
-    return [meaning.spark(cast, scope) for cast in casts]
 
 
 def _carried(name: str, scope: Scope, first: int) -> Part:
@@ -159,6 +143,10 @@ def _carried(name: str, scope: Scope, first: int) -> Part:
         partial=(f"max_by({found.sql}, struct(part, off))",),
         initial=(f"CAST(NULL AS {duckdb_type(found.type)})",),
         merged=(f"p{first}",),
-        result={Dialect.SPARK: "{s0}", Dialect.DUCKDB: "{s0}"},
+        result=lambda state, _dialect: state[0],
         first=first,
     )
+
+
+def _numbered(prefix: str, first: int, count: int) -> list[str]:
+    return [f"{prefix}{i}" for i in range(first, first + count)]

@@ -2,13 +2,13 @@
 
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.tree import ColumnRef, Expression
-from holdfast.runtime.plan.steps import StreamGroupBy, StreamGroupByKey
+from holdfast.runtime.plan.steps import StreamGroupBy
 from holdfast.runtime.spark.meaning import Meaning
 from holdfast.runtime.spark.relation import StreamRelation
 from holdfast.types import Column, Role
 
 
-def build_stream_group_by_key(_step: StreamGroupByKey, source: StreamRelation, meaning: Meaning) -> StreamRelation:
+def build_stream_group_by_key(source: StreamRelation) -> StreamRelation:
     return StreamRelation(f"SELECT * FROM ({source.sql}) WHERE {_grouped(source)}", source.key, source.value)
 
 

@@ -1,20 +1,25 @@
 """The end of a query: the columns of its rows as the store and the sink topic take them."""
 
+from holdfast.runtime.plan.steps import StreamSink, TableSink
+from holdfast.runtime.spark.builders.timestamp import timestamp_sql
 from holdfast.runtime.spark.fragment import BAD, OFF, PART, PRESENT, TS, Fragment, column
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation
 
 
-def build_stream_sink(source: StreamRelation) -> Fragment:
+def build_stream_sink(step: StreamSink, source: StreamRelation) -> Fragment:
     """`k0.., c0.., ts, part, off, bad`."""
     columns = [column(f"k{i}", c.type) for i, c in enumerate(source.key)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
-    return Fragment(source.sql, (*columns, TS, PART, OFF, BAD))
+    ts = timestamp_sql(step.timestamp_column, source.key, source.value)
+    chosen = [*source.keys, *source.values, f"{ts} AS ts", "part", "off", "bad"]
+    return Fragment(f"SELECT {', '.join(chosen)} FROM ({source.sql})", (*columns, TS, PART, OFF, BAD))
 
 
-def build_table_sink(source: TableRelation) -> Fragment:
+def build_table_sink(step: TableSink, source: TableRelation) -> Fragment:
     """`k0.., c0.., ts, present`: the row of each touched key after the tick."""
     columns = [column(f"k{i}", c.type) for i, c in enumerate(source.key)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
     values = [f"a{i} AS c{i}" for i in range(len(source.value))]
-    chosen = [*source.keys, *values, "coalesce(a_ts, b_ts) AS ts", "a_present AS present"]
+    ts = timestamp_sql(step.timestamp_column, source.key, source.value, prefix="a", ts="coalesce(a_ts, b_ts)")
+    chosen = [*source.keys, *values, f"{ts} AS ts", "a_present AS present"]
     return Fragment(f"SELECT {', '.join(chosen)} FROM ({source.sql})", (*columns, TS, PRESENT))

@@ -1,14 +1,18 @@
 """Sources: where a query's rows come from."""
 
+from holdfast.runtime.plan.formats import TimestampColumn
+from holdfast.runtime.plan.presence import Maybe
+from holdfast.runtime.spark.builders.timestamp import timestamp_sql
 from holdfast.runtime.spark.fragment import BAD, PRESENT, TS, Fragment, column
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation
 from holdfast.types import Schema
 
 
-def build_stream_source(schema: Schema, view: str) -> StreamRelation:
+def build_stream_source(schema: Schema, view: str, timestamp: Maybe[TimestampColumn]) -> StreamRelation:
     """The records of a topic, decoded; records without a value are no rows."""
     relation = StreamRelation("", schema.key, schema.value)
-    columns = [*relation.keys, *relation.values, "ts", "part", "off", "bad"]
+    ts = timestamp_sql(timestamp, schema.key, schema.value)
+    columns = [*relation.keys, *relation.values, f"{ts} AS ts", "part", "off", "bad"]
     return StreamRelation(f"SELECT {', '.join(columns)} FROM {view} WHERE NOT tombstone", schema.key, schema.value)
 
 
@@ -24,11 +28,12 @@ def build_table_source(schema: Schema, view: str) -> TableRelation:
     return TableRelation(f"SELECT * FROM {view}", schema.key, schema.value)
 
 
-def build_table_of_topic(schema: Schema, view: str) -> Fragment:
+def build_table_of_topic(schema: Schema, view: str, timestamp: Maybe[TimestampColumn]) -> Fragment:
     """The last record per key: `k0.., c0.., ts, present, bad`. A record without a key is bad."""
     keys = [f"k{i}" for i in range(len(schema.key))]
     values = [f"c{i}" for i in range(len(schema.value))]
-    last = [f"max_by({name}, struct(part, off)) AS {name}" for name in [*values, "ts"]]
+    last = [f"max_by({name}, struct(part, off)) AS {name}" for name in values]
+    last += [f"max_by({timestamp_sql(timestamp, schema.key, schema.value)}, struct(part, off)) AS ts"]
     last += ["NOT max_by(tombstone, struct(part, off)) AS present", "max(bad) AS bad"]
     sql = f"SELECT {', '.join([*keys, *last])} FROM {view} GROUP BY {', '.join(keys)}"
     columns = [column(f"k{i}", c.type) for i, c in enumerate(schema.key)]

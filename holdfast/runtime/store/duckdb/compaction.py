@@ -36,8 +36,8 @@ def advance(core: Core) -> None:
             if since != collection.frontier.since:
                 collection.frontier = Frontier(since, collection.frontier.upper)
                 core.changed.add(collection.id)
-        readable = [c.frontier.since for c in core.objects.collections.values() if c.frontier.upper]
-        core.ledger.trim(min(readable, default=core.ledger.committed))
+        needed = [core.ledger.committed, *(_bound(c) for c in core.objects.collections.values() if c.keeps_history)]
+        core.ledger.trim(min(needed))
 
 
 def _bound(collection: Collection) -> Time:

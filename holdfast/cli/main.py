@@ -1,0 +1,90 @@
+"""The `holdfast` command."""
+
+from importlib.metadata import version as package_version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.client.client import DEFAULT_SERVER
+
+app = typer.Typer(
+    help="A streaming SQL database for Kafka.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="A TOML file of settings.")]
+
+
+@app.command()
+def start(
+    kafka: Annotated[str | None, typer.Option(help="Bootstrap servers; without it, a broker is started.")] = None,
+    spark_master: Annotated[str | None, typer.Option(help="Where Spark runs: local[*], spark://host:7077, …")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="The folder of the store, the broker's data and logs.")] = None,
+    service_id: Annotated[str | None, typer.Option(help="Names the service's internal topics.")] = None,
+    http_host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
+    http_port: Annotated[int | None, typer.Option(help="The port to listen on; 0 chooses one.")] = None,
+    broker_port: Annotated[int | None, typer.Option(help="The port of the started broker; 0 chooses one.")] = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Give up the store and build it again.")] = False,
+    config: ConfigFile = None,
+    setting: Annotated[
+        list[str] | None, typer.Option("-s", "--set", metavar="NAME=VALUE", help="Any other setting.")
+    ] = None,
+) -> None:
+    """Start a server and run it until Ctrl-C or SIGTERM."""
+    from holdfast.cli import start as command
+
+    flags = {
+        "kafka": kafka,
+        "spark_master": spark_master,
+        "data_dir": data_dir,
+        "service_id": service_id,
+        "http_host": http_host,
+        "http_port": http_port,
+        "broker_port": broker_port,
+        "rebuild": rebuild or None,
+    }
+    command.run(flags, setting or (), config)
+
+
+@app.command()
+def sql(
+    execute: Annotated[str | None, typer.Option("-e", "--execute", metavar="SQL", help="Statements to run.")] = None,
+    file: Annotated[Path | None, typer.Option("-f", "--file", help="A file of statements to run.")] = None,
+    server: Annotated[str, typer.Option(metavar="URL", help="The server to ask.")] = DEFAULT_SERVER,
+) -> None:
+    """Run statements from -e, a file or standard input on a server; without any, open a shell."""
+    from holdfast.cli import sql as command
+
+    command.run(execute, file, server)
+
+
+@app.command()
+def jars(config: ConfigFile = None) -> None:
+    """Fetch the jars that Spark and the broker need; says nothing when they are there."""
+    from holdfast.cli import jars as command
+
+    command.run(config)
+
+
+@app.command()
+def demo(
+    seconds: Annotated[float, typer.Option(help="How long the live table is shown.")] = 10.0,
+) -> None:
+    """Show all of it in a minute: a broker, Spark, a stream, a table that changes. Leaves nothing behind."""
+    from holdfast.cli import demo as command
+
+    command.run(seconds)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(f"holdfast {package_version('holdfast')}")
+
+
+def main() -> None:
+    app()

@@ -1,0 +1,29 @@
+"""The TIMESTAMP property: a column in place of a record's own timestamp."""
+
+from collections.abc import Sequence
+
+from holdfast.errors import NotSupported, PlanError
+from holdfast.runtime.plan.formats import TimestampColumn
+from holdfast.runtime.plan.presence import Maybe, given
+from holdfast.types import Column, Scalar
+
+
+def timestamp_sql(
+    wanted: Maybe[TimestampColumn], key: Sequence[Column], value: Sequence[Column], *, prefix: str = "c", ts: str = "ts"
+) -> str:
+    """The Spark SQL of a row's timestamp; a row whose column is null keeps its record's."""
+    column = given(wanted)
+    if column is None:
+        return ts
+    named = {c.name: (f"k{i}", c.type) for i, c in enumerate(key)}
+    named |= {c.name: (f"{prefix}{i}", c.type) for i, c in enumerate(value)}
+    if column.column not in named:
+        raise PlanError(f'the timestamp column "{column.column}" is not there')
+    sql, type_ = named[column.column]
+    if given(column.format) is not None or type_ not in (Scalar.BIGINT, Scalar.TIMESTAMP):
+        raise NotSupported(
+            f'the timestamp column "{column.column}" of type {type_} is not supported',
+            hint="Use a BIGINT of milliseconds since the epoch, or a TIMESTAMP.",
+        )
+    millis = sql if type_ is Scalar.BIGINT else f"unix_millis(CAST({sql} AS TIMESTAMP))"
+    return f"coalesce({millis}, {ts})"

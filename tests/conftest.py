@@ -1,0 +1,96 @@
+"""What all tests share: one Spark and one broker for the whole run. Names of their own keep tests apart."""
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from holdfast.config import Settings, load
+from holdfast.jars import JarSet, fetch_jars, find_java
+from holdfast.kafka.admin import Admin, TopicSpec
+from holdfast.kafka.broker import EmbeddedBroker
+from holdfast.kafka.clients import spark_kafka_options
+from holdfast.kafka.consumer import RangeReader
+from holdfast.names import ServiceId, TopicName
+from holdfast.runtime.spark.engine import Engine
+from holdfast.runtime.spark.session import Sessions, open_sessions
+
+numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def conformance() -> Path:
+    """ksqlDB's and Kafka Streams' test data, read in place and never copied."""
+    named = os.environ.get("HOLDFAST_CONFORMANCE_DIR")
+    folder = Path(named) if named else Path(__file__).parents[2] / "shared" / "conformance"
+    if not folder.is_dir():
+        pytest.skip(f"the conformance data is not at {folder}; set HOLDFAST_CONFORMANCE_DIR")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
+    own = load({"data_dir": tmp_path_factory.mktemp("spark")}, environment={})
+    jars = fetch_jars(JarSet.SPARK, own.jar_dir, java=find_java())
+    opened = open_sessions(master="local[2]", jars=jars, work_dir=own.data_dir / "work")
+    yield opened
+    opened.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(sessions: Sessions) -> SparkSession:
+    """The session of small ticks."""
+    return sessions.small
+
+
+@pytest.fixture(scope="session")
+def engine(sessions: Sessions) -> Engine:
+    """The engine without Kafka."""
+    return Engine(sessions, {})
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    started = EmbeddedBroker(load({"data_dir": tmp_path_factory.mktemp("broker")}, environment={}))
+    started.start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka_engine(sessions: Sessions, broker: EmbeddedBroker) -> Engine:
+    """The engine with the shared broker."""
+    return Engine(sessions, spark_kafka_options(load({}, environment={}).at_kafka(broker.bootstrap)))
+
+
+@pytest.fixture
+def settings(broker: EmbeddedBroker, tmp_path: Path) -> Settings:
+    """Settings of a server of its own: a new service id, the shared broker."""
+    own = load({"data_dir": tmp_path / "data"}, environment={})
+    return replace(own.at_kafka(broker.bootstrap), service_id=ServiceId(f"test{next(numbers)}"))
+
+
+@pytest.fixture
+def admin(settings: Settings) -> Admin:
+    return Admin(settings)
+
+
+@pytest.fixture
+def ranges(settings: Settings, admin: Admin) -> Iterator[RangeReader]:
+    reader = RangeReader(settings, admin)
+    yield reader
+    reader.close()
+
+
+@pytest.fixture
+def new_topic(admin: Admin) -> Callable[..., TopicName]:
+    def create(partitions: int = 1, **config: str) -> TopicName:
+        name = TopicName(f"topic{next(numbers)}")
+        admin.create(TopicSpec(name=name, partitions=partitions, config=config))
+        return name
+
+    return create
