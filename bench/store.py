@@ -8,8 +8,9 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -79,13 +80,12 @@ class Bench:
         return took
 
 
-def milliseconds(measure: Callable[[], float], times: int) -> str:
-    measure()
-    taken = [measure() * 1000 for _ in range(times)]
-    return f"{statistics.median(taken):8.1f} (max {max(taken):6.1f})"
+def milliseconds(take: Callable[[], float], times: int) -> float:
+    take()
+    return statistics.median(take() * 1000 for _ in range(times))
 
 
-def merge_tick(folder: Path, keys: int, times: int) -> str:
+def merge_tick(folder: Path, keys: int, times: int) -> float:
     """A tick whose partials touch every one of `keys` groups: merge and derive."""
     store = open_store(folder)
     store.create_state(STATE, Layout((Scalar.BIGINT,), (Scalar.BIGINT, Scalar.BIGINT)))
@@ -112,7 +112,16 @@ def merge_tick(folder: Path, keys: int, times: int) -> str:
     return result
 
 
-def measured(folder: Path, keys: int) -> str:
+class Figures(NamedTuple):
+    """Milliseconds, medians; the checkpoint is one, after 80 ticks over all keys."""
+
+    small_tick: float
+    large_tick: float
+    pull: float
+    checkpoint: float
+
+
+def figures(folder: Path, keys: int) -> Figures:
     store = open_store(folder)
     bench = Bench(store, keys)
     store._core.checkpoint(beyond=-1)
@@ -120,21 +129,27 @@ def measured(folder: Path, keys: int) -> str:
     pull = milliseconds(bench.pull, 100)
     began = time.perf_counter()
     store._core.checkpoint(beyond=-1)
-    folding = time.perf_counter() - began
+    folding = (time.perf_counter() - began) * 1000
     store.close()
-    return f"{keys:>12,} {small:>26} {large:>26} {pull:>26} {folding:>14.2f}"
+    return Figures(small, large, pull, folding)
 
 
-def main() -> None:
-    counts = [int(n) for n in sys.argv[1:]] or [10_000, 1_000_000]
-    columns = ("20-key tick, ms", "1,000-key tick, ms", "pull by key, ms")
-    print(f"{'keys':>12} {' '.join(f'{column:>26}' for column in columns)} {'checkpoint, s':>14}")
+def measure(counts: Sequence[int] = (10_000, 1_000_000, 10_000_000)) -> list[str]:
+    lines = [
+        "| (d) store alone, keys | 20-key tick | 1,000-key tick | pull by key | checkpoint |",
+        "|--:|--:|--:|--:|--:|",
+    ]
+    found = []
     for keys in counts:
         with tempfile.TemporaryDirectory() as folder:
-            print(measured(Path(folder), keys), flush=True)
+            found.append(figures(Path(folder), keys))
+        lines.append(f"| {keys:,} | {' | '.join(f'{value:.1f} ms' for value in found[-1])} |")
+    small, _, pull, _ = (last / first for first, last in zip(found[0], found[-1], strict=True))
+    lines.append(f"| growth (target 2) | {small:.2f} | | {pull:.2f} | |")
     with tempfile.TemporaryDirectory() as folder:
-        print(f"100,000-key merge and derive: {merge_tick(Path(folder), 100_000, 5).strip()} ms")
+        lines += ["", f"A 100,000-key merge and derive takes {merge_tick(Path(folder), 100_000, 5):.0f} ms."]
+    return lines
 
 
 if __name__ == "__main__":
-    main()
+    print("\n".join(measure([int(n) for n in sys.argv[1:]]) if sys.argv[1:] else measure()))

@@ -1,16 +1,18 @@
 """`holdfast demo`: everything once, over HTTP as a user would, in a folder that is gone afterwards."""
 
+import logging
 import random
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import psutil
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.live import Live
 from rich.padding import Padding
 from rich.rule import Rule
@@ -19,16 +21,18 @@ from rich.text import Text
 
 from holdfast.cli.entities import print_entity
 from holdfast.cli.orders import Orders
-from holdfast.cli.printing import aligned_right, output, table, told_errors
-from holdfast.client.client import Client, ServerError
+from holdfast.cli.printing import aligned_right, output, put, table, told_errors
+from holdfast.client.client import Answer, Client, ServerError
 from holdfast.config import Settings, load
-from holdfast.errors import HoldfastError
 from holdfast.names import ServiceId
+
+T = TypeVar("T")
+Sales = dict[str, tuple[Any, ...]]
+"""Rows by region."""
 
 FIRST_ORDERS = 300
 ORDERS_A_TURN = 8
 TURN_SECONDS = 0.25
-FRAMES_A_SECOND = 8
 PIPED_SECONDS = 3.0
 READY_SECONDS = 60.0
 END_SECONDS = 10.0
@@ -52,11 +56,12 @@ ASK_ONE = "SELECT region, orders, revenue FROM sales WHERE region = 'north';"
 
 def run(seconds: float) -> None:
     console = output()
+    logging.basicConfig(level=logging.ERROR)
     with told_errors():
         began = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="holdfast-demo-", ignore_cleanup_errors=True) as folder:
-            with nothing_left():
-                Demo(console, demo_settings(Path(folder))).run(seconds)
+        temporary = tempfile.TemporaryDirectory(prefix="holdfast-demo-", ignore_cleanup_errors=True)
+        with temporary as folder, nothing_left():
+            Demo(console, demo_settings(Path(folder))).run(seconds)
         console.print()
         console.print(Text(f"Everything is stopped and removed. That took {time.monotonic() - began:.0f} s.", "bold"))
         console.print(Text("Go on with: holdfast start"))
@@ -118,7 +123,7 @@ class Demo:
             self._execute(client, CREATE_LARGE)
             self._execute(client, CREATE_SALES)
             rows = self._timed(lambda: self._when_ready(client))
-            self._console.print(Padding(sales_table(rows), (0, 0, 0, 2)))
+            put(self._console, sales_table(rows), indent=2)
 
             self._says("Watch", f"Orders keep coming; a push query brings each change, for {seconds:.0f} s.")
             self._statement(WATCH_SALES)
@@ -126,7 +131,8 @@ class Demo:
 
             self._says("Ask", "A pull query reads the table as it is now.")
             self._statement(ASK_ONE)
-            self._console.print(Padding(self._timed(lambda: asked(client, ASK_ONE)), (0, 0, 0, 2)))
+            found = self._timed(lambda: asked(client, ASK_ONE))
+            put(self._console, found, indent=2)
             self._execute(client, "SHOW QUERIES;")
             self._says("Stop", "The server, Spark and the broker end; the folder is removed.")
 
@@ -147,16 +153,125 @@ class Demo:
         self._console.file.flush()
 
     def _statement(self, text: str) -> None:
-        self._console.print(Padding(Text(text, "green"), (0, 0, 0, 2)))
+        put(self._console, Text(text, "green"), indent=2)
 
     def _execute(self, client: Client, text: str) -> None:
         self._statement(text)
         for entity in client.execute(text):
             print_entity(self._console, entity)
 
-    def _timed[T](self, call: Callable[[], T]) -> T:
+    def _timed(self, call: Callable[[], T]) -> T:
         began = time.monotonic()
         done = call()
         took = time.monotonic() - began
         self._detail(f"took {took * 1000:.0f} ms" if took < 1 else f"took {took:.1f} s")
         return done
+
+    # ---- the table
+
+    def _when_ready(self, client: Client) -> Sales:
+        """The table, once it has caught up with the orders that were there before it."""
+        deadline = time.monotonic() + READY_SECONDS
+        while True:
+            try:
+                rows = sales_of(client)
+            except ServerError:
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                if sum(row[1] for row in rows.values()) > FIRST_ORDERS or time.monotonic() > deadline:
+                    return rows
+            time.sleep(0.1)
+
+    def _watch(self, client: Client, server: str, orders: Orders, seconds: float, rows: Sales) -> None:
+        """Show the table while changes come in; they are read and the orders sent by two threads beside this one."""
+        sales = dict(rows)
+        with ExitStack() as parts:
+            answer = parts.enter_context(client.query(WATCH_SALES))
+            reading = Beside(lambda: follow(answer, sales))
+            parts.callback(reading.finish)
+            with Client(server) as other:
+                stop = threading.Event()
+                sending = Beside(lambda: orders.keep_sending(stop, ORDERS_A_TURN, TURN_SECONDS))
+                try:
+                    self._show(sales, seconds)
+                finally:
+                    stop.set()
+                    sending.finish()
+                    if answer.id is not None:
+                        other.close_query(answer.id)
+        self._detail(f"{sum(row[1] for row in sales.values()):,} orders counted")
+
+    def _show(self, sales: Sales, seconds: float) -> None:
+        """Show the table for so many seconds from its first change on: the first tick of its kind takes longest."""
+        before, patience = dict(sales), time.monotonic() + READY_SECONDS
+        while sales == before and time.monotonic() < patience:
+            time.sleep(0.05)
+        deadline = time.monotonic() + seconds
+        if self._console.is_terminal:
+            last = dict(sales)
+            with Live(indented(sales_table(last)), console=self._console, refresh_per_second=8) as live:
+                while time.monotonic() < deadline:
+                    time.sleep(0.25)
+                    now = dict(sales)
+                    live.update(indented(sales_table(now, last)))
+                    last = now
+            return
+        while (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(PIPED_SECONDS, left))
+            put(self._console, sales_table(dict(sales)), indent=2)
+            self._console.print()
+
+
+class Beside:
+    """A call in a thread; `finish` waits for it and raises what it raised."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def finish(self) -> None:
+        self._thread.join(END_SECONDS)
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        try:
+            self._call()
+        except BaseException as failure:
+            self._failure = failure
+
+
+def follow(answer: Answer, sales: Sales) -> None:
+    """Keep a copy of the table current."""
+    for row in answer.rows():
+        if row.tombstone:
+            sales.pop(row.values[0], None)
+        else:
+            sales[row.values[0]] = row.values
+
+
+def sales_of(client: Client) -> Sales:
+    with client.query(ASK_ALL) as answer:
+        return {row.values[0]: row.values for row in answer.rows()}
+
+
+def sales_table(sales: Mapping[str, tuple[Any, ...]], before: Mapping[str, tuple[Any, ...]] | None = None) -> Table:
+    """The table by region; rows that differ from `before` stand out."""
+    made = table(("REGION", "ORDERS", "PIECES", "REVENUE"), [], right=(False, True, True, True))
+    for region, (_, count, pieces, revenue) in sorted(sales.items()):
+        changed = before is not None and before.get(region) != sales[region]
+        cells = (region, f"{count:,}", f"{pieces:,}", f"{revenue:,.2f}")
+        made.add_row(*(Text(cell, "bold yellow" if changed else "") for cell in cells))
+    return made
+
+
+def indented(shown: Table) -> Padding:
+    return Padding(shown, (0, 0, 0, 2), expand=False)
+
+
+def asked(client: Client, question: str) -> Table:
+    with client.query(question) as answer:
+        return table(answer.names, [row.values for row in answer.rows()], right=aligned_right(answer.types))

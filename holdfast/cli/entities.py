@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from holdfast.cli.printing import complaints, one_line, pairs, table
+from holdfast.cli.printing import complaints, one_line, pairs, put, table
 from holdfast.client.client import Entity
 
 
@@ -46,7 +46,7 @@ def print_entity(console: Console, entity: Entity) -> None:
 
 def print_list(console: Console, names: Sequence[str], rows: Sequence[Sequence[object]], plural: str) -> None:
     if rows:
-        console.print(table(names, rows))
+        put(console, table(names, rows))
     else:
         console.print(Text(f"There are no {plural}.", style="dim"))
 
@@ -76,10 +76,10 @@ def print_source(console: Console, described: Mapping[str, Any]) -> None:
     }
     if described["timestamp"]:
         head["Timestamp"] = described["timestamp"]
-    console.print(pairs(head))
+    put(console, pairs(head))
     console.print()
     rows = [[field["name"], type_of(field["schema"]), field.get("type", "")] for field in described["fields"]]
-    console.print(table(("Column", "Type", "Role"), rows))
+    put(console, table(("Column", "Type", "Role"), rows))
     for title, key in (("Written by", "writeQueries"), ("Read by", "readQueries")):
         for query in described[key]:
             console.print(Text(f"\n{title} {query['id']} ({state_of(query)}): {one_line(query['queryString'])}"))

@@ -35,7 +35,7 @@ def start(
     ] = None,
 ) -> None:
     """Start a server and run it until Ctrl-C or SIGTERM."""
-    from holdfast.cli import start as command
+    from holdfast.cli.start import run
 
     flags = {
         "kafka": kafka,
@@ -47,7 +47,7 @@ def start(
         "broker_port": broker_port,
         "rebuild": rebuild or None,
     }
-    command.run(flags, setting or (), config)
+    run(flags, setting or (), config)
 
 
 @app.command()
@@ -57,17 +57,17 @@ def sql(
     server: Annotated[str, typer.Option(metavar="URL", help="The server to ask.")] = DEFAULT_SERVER,
 ) -> None:
     """Run statements from -e, a file or standard input on a server; without any, open a shell."""
-    from holdfast.cli import sql as command
+    from holdfast.cli.sql import run
 
-    command.run(execute, file, server)
+    run(execute, file, server)
 
 
 @app.command()
 def jars(config: ConfigFile = None) -> None:
     """Fetch the jars that Spark and the broker need; says nothing when they are there."""
-    from holdfast.cli import jars as command
+    from holdfast.cli.jars import run
 
-    command.run(config)
+    run(config)
 
 
 @app.command()
@@ -75,9 +75,9 @@ def demo(
     seconds: Annotated[float, typer.Option(help="How long the live table is shown.")] = 10.0,
 ) -> None:
     """Show all of it in a minute: a broker, Spark, a stream, a table that changes. Leaves nothing behind."""
-    from holdfast.cli import demo as command
+    from holdfast.cli.demo import run
 
-    command.run(seconds)
+    run(seconds)
 
 
 @app.command()

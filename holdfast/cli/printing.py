@@ -10,7 +10,8 @@ from typing import Any
 import typer
 from rich.box import Box
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -165,6 +166,19 @@ def print_answer(console: Console, answer: Answer) -> None:
         printer.print(row)
         count += 1
     console.print(Text(f"({count} {'row' if count == 1 else 'rows'})", style="dim"))
+
+
+def put(console: Console, block: RenderableType, *, indent: int = 0) -> None:
+    """Print a block; in a pipe without the spaces that fill its lines."""
+    block = Padding(block, (0, 0, 0, indent), expand=False) if indent else block
+    if console.is_terminal:
+        console.print(block)
+        return
+    with console.capture() as captured:
+        console.print(block)
+    for line in captured.get().splitlines():
+        console.print(Text(line.rstrip()), soft_wrap=True)
+    console.file.flush()
 
 
 def pairs(found: Mapping[str, Any]) -> Table:

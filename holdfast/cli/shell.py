@@ -9,45 +9,14 @@ from holdfast.cli.split import pieces
 from holdfast.cli.sql import Session
 from holdfast.client.client import Client
 
+# fmt: off
 WORDS = (
-    "SELECT",
-    "FROM",
-    "WHERE",
-    "GROUP",
-    "BY",
-    "HAVING",
-    "LIMIT",
-    "EMIT",
-    "CHANGES",
-    "CREATE",
-    "STREAM",
-    "TABLE",
-    "AS",
-    "WITH",
-    "INSERT",
-    "INTO",
-    "VALUES",
-    "DROP",
-    "SHOW",
-    "STREAMS",
-    "TABLES",
-    "QUERIES",
-    "TOPICS",
-    "FUNCTIONS",
-    "PROPERTIES",
-    "DESCRIBE",
-    "EXPLAIN",
-    "TERMINATE",
-    "SET",
-    "UNSET",
-    "KAFKA_TOPIC",
-    "VALUE_FORMAT",
-    "KEY_FORMAT",
-    "PARTITIONS",
-    "JSON",
-    "PRIMARY",
-    "KEY",
-,)
+    "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "LIMIT", "EMIT", "CHANGES", "CREATE", "STREAM",
+    "TABLE", "AS", "WITH", "INSERT", "INTO", "VALUES", "DROP", "SHOW", "STREAMS", "TABLES", "QUERIES",
+    "TOPICS", "FUNCTIONS", "PROPERTIES", "DESCRIBE", "EXPLAIN", "TERMINATE", "SET", "UNSET", "KAFKA_TOPIC",
+    "VALUE_FORMAT", "KEY_FORMAT", "PARTITIONS", "JSON", "PRIMARY", "KEY",
+)
+# fmt: on
 LEAVING = ("exit", "quit", "exit;", "quit;", "\\q")
 
 

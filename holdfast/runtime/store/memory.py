@@ -7,7 +7,7 @@ of merges are evaluated by a function that the caller gives.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -16,31 +16,24 @@ from holdfast.errors import ReadError, StoreError
 from holdfast.names import CollectionId, QueryId, StateId, StoreId
 from holdfast.runtime.store import frontier as laws
 from holdfast.runtime.store import schemas
+from holdfast.runtime.store.memory_rows import (
+    Change,
+    Delta,
+    Key,
+    Row,
+    Rows,
+    delta_record,
+    delta_table,
+    owed_of,
+    read_rows,
+    record,
+    rows_table,
+    unique,
+)
 from holdfast.runtime.store.port import Frontier, Layout, Merge, Moved, Owed, Position, RideAlong, Time
-from holdfast.runtime.store.schemas import names
 
 Evaluate = Callable[[str, Mapping[str, Any]], Any]
 """The value of a DuckDB expression over named values."""
-
-Key = tuple[Any, ...]
-
-
-class Row(NamedTuple):
-    """A row of a key; `ts` is known also of a delete, `value` is not."""
-
-    present: bool
-    value: tuple[Any, ...]
-    ts: int | None
-
-
-Rows = dict[Key, Row]
-
-
-class Change(NamedTuple):
-    time: Time
-    key: Key
-    before: Row
-    after: Row
 
 
 @dataclass
@@ -76,9 +69,6 @@ class Outbox:
     rows: dict[Time, list[tuple[Key, Row]]] = field(default_factory=dict)
 
 
-Delta = dict[Key, tuple[Row, Row]]
-
-
 @dataclass
 class Work:
     collections: dict[CollectionId, Delta] = field(default_factory=dict)
@@ -97,8 +87,8 @@ class MemoryStage:
 
     def upsert(self, query: QueryId, collection: CollectionId, rows: pa.Table) -> None:
         target = self._claim(collection)
-        arrived = _read(schemas.fit(rows, schemas.upsert_schema(target.layout)), target.layout)
-        self._stage(query, collection, _unique(arrived, target.layout))
+        arrived = read_rows(schemas.fit(rows, schemas.upsert_schema(target.layout)), target.layout)
+        self._stage(query, collection, unique(arrived, target.layout))
 
     def merge(self, query: QueryId, state: StateId, partials: pa.Table, merge: Merge) -> None:
         target = self._store.state(state)
@@ -106,7 +96,7 @@ class MemoryStage:
             raise StoreError(f"the state {state} is already merged in this tick")
         partials = schemas.fit(partials, schemas.rows_schema(target.layout, value="p"))
         delta: Delta = {}
-        for key, partial in _unique(_read(partials, target.layout, value="p"), target.layout).items():
+        for key, partial in unique(read_rows(partials, target.layout, value="p"), target.layout).items():
             before = target.rows.get(key, Row(False, (None,) * len(target.layout.value), None))
             initial = tuple(self._store.evaluate(sql, {}) for sql in merge.initial)
             known = dict(enumerate(before.value if before.present else initial))
@@ -133,7 +123,7 @@ class MemoryStage:
         if "present" not in rows.column_names:
             rows = rows.append_column("present", pa.repeat(pa.scalar(True), rows.num_rows))
         if rows.num_rows:
-            self._of(query).outbox.append(list(_read(schemas.fit(rows, schemas.outbox_schema(layout)), layout)))
+            self._of(query).outbox.append(list(read_rows(schemas.fit(rows, schemas.outbox_schema(layout)), layout)))
 
     def owe(self, query: QueryId, collection: CollectionId) -> None:
         self._store.outbox(query)
@@ -143,17 +133,17 @@ class MemoryStage:
     def delta(self, collection: CollectionId) -> pa.Table:
         layout = self._store.collection(collection).layout
         found = next((w.collections[collection] for w in self._work.values() if collection in w.collections), {})
-        return _delta_table(found, layout)
+        return delta_table(found, layout)
 
     def state_delta(self, state: StateId) -> pa.Table:
         layout = self._store.state(state).layout
-        return _delta_table(next((w.states[state] for w in self._work.values() if state in w.states), {}), layout)
+        return delta_table(next((w.states[state] for w in self._work.values() if state in w.states), {}), layout)
 
     def lookup(self, collection: CollectionId, keys: pa.Table) -> pa.Table:
         target = self._store.collection(collection)
         asked = schemas.fit(keys, schemas.key_schema(target.layout)).to_pylist()
         wanted = {tuple(row.values()) for row in asked}
-        return _rows_table({k: row for k, row in target.latest().items() if k in wanted}, target.layout)
+        return rows_table({k: row for k, row in target.latest().items() if k in wanted}, target.layout)
 
     def move(self, query: QueryId, moved: Sequence[Moved]) -> None:
         self._of(query).moved.extend(moved)
@@ -306,7 +296,7 @@ class MemoryStore:
 
     def snapshot(self, collection: CollectionId, at: Time, *, page: int = 50_000) -> Iterator[pa.Table]:
         held = self._readable(collection, at)
-        rows = _rows_table(held.at(at), held.layout)
+        rows = rows_table(held.at(at), held.layout)
         return (rows.slice(start, page) for start in range(0, rows.num_rows, page))
 
     def changes(self, collection: CollectionId, after: Time, to: Time) -> pa.Table:
@@ -315,7 +305,7 @@ class MemoryStore:
         records = [
             {
                 "time": c.time,
-                **_delta_record(c.key, c.before, c.after._replace(ts=c.after.ts if c.after.present else None)),
+                **delta_record(c.key, c.before, c.after._replace(ts=c.after.ts if c.after.present else None)),
             }
             for c in held.changes
             if after < c.time <= to
@@ -331,7 +321,7 @@ class MemoryStore:
 
     def owed_rows(self, query: QueryId, time: Time) -> pa.Table:
         outbox = self.outbox(query)
-        records = [{"present": row.present, **_record(key, row)} for key, row in outbox.rows.get(time, [])]
+        records = [{"present": row.present, **record(key, row)} for key, row in outbox.rows.get(time, [])]
         return pa.Table.from_pylist(records, schema=schemas.outbox_schema(outbox.layout))
 
     def settle(self, upto: Time, published: Sequence[Moved] = ()) -> None:
@@ -381,7 +371,7 @@ class MemoryStore:
             owed = [
                 row
                 for part in staged.outbox
-                for row in (_owed(deltas.get(part, {})) if isinstance(part, str) else part)
+                for row in (owed_of(deltas.get(part, {})) if isinstance(part, str) else part)
             ]
             if owed:
                 self.outbox(query).rows[time] = owed
@@ -431,47 +421,3 @@ def _ends(marks: Sequence[tuple[Time, Moved]], upto: Time | None) -> list[Moved]
         if (upto is None or time <= upto) and (place not in last or time >= last[place][0]):
             last[place] = (time, moved)
     return [moved for _, moved in last.values()]
-
-
-def _owed(delta: Delta) -> list[tuple[Key, Row]]:
-    return [(key, after) for key, (before, after) in delta.items() if before.present or after.present]
-
-
-def _read(rows: pa.Table, layout: Layout, *, value: str = "c") -> Iterator[tuple[Key, Row]]:
-    for row in rows.to_pylist():
-        key = tuple(row[name] for name in names("k", layout.key))
-        yield key, Row(row.get("present", True), tuple(row[name] for name in names(value, layout.value)), row["ts"])
-
-
-def _unique(rows: Iterator[tuple[Key, Row]], layout: Layout) -> Rows:
-    found: Rows = {}
-    for key, row in rows:
-        if key in found or (schemas.is_plain_key(layout) and key[0] is None):
-            raise StoreError("a tick has keys that are null or not unique")
-        if row.present is None:
-            raise StoreError("rows of a tick do not say whether they are present")
-        found[key] = row
-    return found
-
-
-def _record(key: Key, row: Row, *, value: str = "c") -> dict[str, Any]:
-    keys = {f"k{i}": v for i, v in enumerate(key)}
-    return keys | {f"{value}{i}": v for i, v in enumerate(row.value)} | {"ts": row.ts}
-
-
-def _delta_record(key: Key, before: Row, after: Row) -> dict[str, Any]:
-    record: dict[str, Any] = {f"k{i}": v for i, v in enumerate(key)}
-    for side, row in (("b", before), ("a", after)):
-        record |= {f"{side}_present": row.present, f"{side}_ts": row.ts}
-        record |= {f"{side}{i}": v for i, v in enumerate(row.value)}
-    return record
-
-
-def _rows_table(rows: Rows, layout: Layout) -> pa.Table:
-    records = [_record(key, row) for key, row in rows.items()]
-    return pa.Table.from_pylist(records, schema=schemas.rows_schema(layout))
-
-
-def _delta_table(delta: Delta, layout: Layout) -> pa.Table:
-    records = [_delta_record(key, before, after) for key, (before, after) in delta.items()]
-    return pa.Table.from_pylist(records, schema=schemas.delta_schema(layout))

@@ -11,8 +11,9 @@ Arrow layouts, by column name (explicit schemas, positional names so that SQL na
 
 - rows in: ``k0..`` key columns, ``c0..`` value columns, ``ts`` BIGINT; upserts add ``present`` BOOLEAN.
 - a **delta** out of an upsert or a merge: ``k0..``, ``b_present, b0.., b_ts`` (before the tick) and
-  ``a_present, a0.., a_ts`` (after it). One row per touched key.
-- changes out: ``time`` UBIGINT, ``k0..``, then before and after as in a delta.
+  ``a_present, a0.., a_ts`` (after it). One row per touched key; ``a_ts`` of a delete is the deleting row's.
+- changes out: ``time`` UBIGINT, ``k0..``, then before and after as in a delta; ``a_ts`` of a delete is null.
+- partials in: ``k0..``, ``p0..``, ``ts``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +42,8 @@ class Merge:
     """How a partial row is merged into the state of its key, as DuckDB SQL.
 
     Each expression is over ``s0..`` (the state, its initial value for a new key) and ``p0..`` (the partial);
-    `initial` gives the state of a key that was never seen. `ts` always merges as the greatest.
+    `initial` gives the state of a key that was never seen. `ts` always merges as the greatest. Expressions are
+    written so that they cannot fail (overflow wraps, `TRY`); one that does fails `merge`, not the tick.
     """
 
     initial: tuple[str, ...]
@@ -107,16 +109,19 @@ class TickStage(Protocol):
     """
 
     def upsert(self, query: QueryId, collection: CollectionId, rows: pa.Table) -> None:
-        """Stage the last row per key (``present`` false deletes). Keys must be unique within `rows`."""
+        """Stage the last row per key (``present`` false deletes). Keys must be unique within `rows`.
+
+        A collection is written once per tick. What cannot be staged is a `StoreError`, and is not staged.
+        """
 
     def merge(self, query: QueryId, state: StateId, partials: pa.Table, merge: Merge) -> None:
-        """Stage partials, one row per key, into a state; overflow wraps, it never fails the tick."""
+        """Stage partials, one row per key, into a state, once per tick."""
 
     def derive(self, query: QueryId, state: StateId, collection: CollectionId, along: RideAlong) -> None:
         """Stage, from a state merged in this tick, the upsert of the collection that shows it."""
 
     def append(self, query: QueryId, rows: pa.Table) -> None:
-        """Stage rows of a stream for the query's outbox, in their order."""
+        """Stage rows of a stream for the query's outbox, in their order; ``present`` may be left out."""
 
     def owe(self, query: QueryId, collection: CollectionId) -> None:
         """Stage the collection's changes of this tick for the query's outbox."""
@@ -140,7 +145,12 @@ class TickStage(Protocol):
         """Forget everything staged for a query."""
 
     def commit(self, time: Time) -> None:
-        """Make everything staged durable and visible at `time`, all or nothing."""
+        """Make everything staged durable and visible at `time`, all or nothing.
+
+        For each collection in it, `time` must be at least its upper and above the last time it was written at;
+        its upper becomes ``time + 1``, unless it is still being built. After an error all is as before, and
+        `commit` may be tried again.
+        """
 
     def abandon(self) -> None:
         """Forget everything staged."""
@@ -157,7 +167,12 @@ class Store(Protocol):
     # -- objects -------------------------------------------------------------------------------------
 
     def create_collection(self, collection: CollectionId, layout: Layout, *, window_ms: int) -> None:
-        """Make an empty collection that is readable from its first `set_upper` on. Again: nothing happens."""
+        """Make an empty collection that is readable from its first `set_upper` on. Again: nothing happens.
+
+        Until then it is being built: ticks write it but leave its frontier at (0, 0). It keeps no history while
+        it is built, and can then be read from ``upper - 1`` on, unless `advance_since` said before where its
+        history starts.
+        """
 
     def drop_collection(self, collection: CollectionId) -> None: ...
 
@@ -174,7 +189,7 @@ class Store(Protocol):
     def drop_outbox(self, query: QueryId) -> None: ...
 
     def forget_query(self, query: QueryId) -> None:
-        """Drop a query's offsets and what it stored under `put`."""
+        """Drop a query's offsets and its facts: those whose key starts with ``<query>/``."""
 
     # -- time ----------------------------------------------------------------------------------------
 
@@ -191,15 +206,25 @@ class Store(Protocol):
         """Say that nothing more comes below `upper`. In memory until the next commit; never moves back."""
 
     def advance_since(self, collection: CollectionId, to: Time) -> None:
-        """Allow history before `to` to be forgotten. Never moves back, nor past upper."""
+        """Allow history before `to` to be forgotten. Never moves back, nor past upper; a hold keeps it where it is.
+
+        Of a collection that is being built: keep history from `to` on, for when it becomes readable.
+        """
 
     def hold(self, collection: CollectionId, at: Time) -> int:
-        """Keep `at` readable for a reader in this process until `release`; gives a token."""
+        """Keep `at` readable for a reader in this process until `release`; gives a token.
+
+        `ReadError` when it is below since already; it may be in the future.
+        """
 
     def release(self, token: int) -> None: ...
 
     def compact(self, *, limit: int) -> int:
-        """Forget at most `limit` superseded rows that no readable time needs; gives how many it forgot."""
+        """Forget at most `limit` superseded rows that no readable time needs; gives how many it forgot.
+
+        Before that, every since is brought as far as its collection's window and the holds allow. May also fold
+        the store's log, which makes ticks wait: call it regularly, best when there is nothing else to do.
+        """
 
     # -- ticks ---------------------------------------------------------------------------------------
 
@@ -216,7 +241,10 @@ class Store(Protocol):
     # -- reading -------------------------------------------------------------------------------------
 
     def snapshot(self, collection: CollectionId, at: Time, *, page: int = 50_000) -> Iterator[pa.Table]:
-        """The rows as of `at` (``k0.., c0.., ts``), in pages, each read in a transaction of its own."""
+        """The rows as of `at` (``k0.., c0.., ts``), in pages, each read in a transaction of its own.
+
+        The time is held from the first page to the last.
+        """
 
     def changes(self, collection: CollectionId, after: Time, to: Time) -> pa.Table:
         """Every change with ``after < time <= to``, ordered by time."""
@@ -235,7 +263,7 @@ class Store(Protocol):
         """Forget what is owed up to a time; `published` are the sink topics' end offsets then."""
 
     def published_at(self, time: Time) -> Sequence[Moved]:
-        """The end offsets of the sink topics when everything up to `time` had been published."""
+        """The end offsets of the sink topics at the last `settle` up to a time that is not after `time`."""
 
     # -- small facts ---------------------------------------------------------------------------------
 
@@ -253,7 +281,8 @@ class SqlReader(Protocol):
     ) -> pa.Table:
         """Run a SELECT of the reading dialect in which each named relation is a collection as of a time.
 
-        A relation has the columns ``k0.., c0.., ts``.
+        A relation has the columns ``k0.., c0.., ts``, and ``k``: the encoded key, which has an index. A reader
+        that knows the key writes ``k = `` and `key_sql`. An error of the statement is a `ReadError`.
         """
 
     def evaluate_over(self, sql: str, tables: Mapping[str, pa.Table], parameters: Sequence[object] = ()) -> pa.Table:

@@ -4,6 +4,7 @@ import duckdb
 
 from holdfast.names import CollectionId, QueryId, StateId
 from holdfast.runtime.store.duckdb.core import Core
+from holdfast.runtime.store.duckdb.ledger import Entry
 from holdfast.runtime.store.duckdb.objects import (
     Collection,
     Outbox,
@@ -22,7 +23,7 @@ def create_collection(core: Core, id_: CollectionId, layout: Layout, window_ms: 
     entries = [made.entry()]
     with core.transaction() as run:
         _insert(run, "collection", id_, made.number, layout, window_ms, collection_tables(made))
-        run.execute(core.ledger.insert_sql(entries))
+        core.ledger.write(run, entries)
     with core.times:
         core.ledger.apply(entries)
         core.objects.collections[id_] = made
@@ -55,12 +56,13 @@ def drop_collection(core: Core, id_: CollectionId) -> None:
     gone = core.objects.collections.get(id_)
     if gone is None:
         return
+    entries = [Entry("dropped", id_)]
     with core.transaction() as run:
         _delete(run, gone.number, gone.current, gone.history)
-        run.execute("DELETE FROM ledger WHERE kind = 'collection' AND name = ?", [id_])
+        core.ledger.write(run, entries)
     with core.times:
+        core.ledger.apply(entries)
         del core.objects.collections[id_]
-        core.ledger.collections.pop(id_, None)
         core.changed.discard(id_)
         core.holds.forget(id_)
 
@@ -83,13 +85,6 @@ def drop_outbox(core: Core, query: QueryId) -> None:
         _delete(run, gone.number, gone.table)
     with core.times:
         del core.objects.outboxes[query]
-
-
-def forget_query(core: Core, query: QueryId) -> None:
-    with core.transaction() as run:
-        run.execute("DELETE FROM ledger WHERE kind = 'position' AND name = ?", [query])
-    with core.times:
-        core.ledger.positions.pop(query, None)
 
 
 def _insert(

@@ -12,11 +12,13 @@ from holdfast.runtime.store.port import Time
 def commit(core: Core, stage: DuckDbStage, time: Time) -> None:
     """Callers hold `writing`."""
     _check_times(core, stage, time)
+    for id_ in stage.collections():
+        core.objects.collection(id_).writing = time
     with core.changed_entries(without=stage.collections()) as entries, core.transaction(stage.connection) as run:
         written = stage.write(time, run.execute)
         entries += written.entries
         entries += [_after(core.objects.collection(c), counts, time) for c, counts in written.collections.items()]
-        run.execute(core.ledger.insert_sql(entries))
+        core.ledger.write(run, entries)
     with core.times:
         core.ledger.apply(entries)
         _remember(core, written, time)

@@ -10,8 +10,8 @@ from holdfast.runtime.store.duckdb.objects import Collection
 from holdfast.runtime.store.duckdb.one import one
 from holdfast.runtime.store.port import Frontier, Time
 
-LEDGER_ROWS = 50_000
-"""The ledger is rewritten when this many more rows were written than the fold has."""
+LEDGER_ENTRIES = 50_000
+"""The ledger is rewritten when it has this many, and more than twice what is needed of it."""
 
 
 def compact(core: Core, limit: int) -> int:
@@ -21,7 +21,7 @@ def compact(core: Core, limit: int) -> int:
     for collection in list(core.objects.collections.values()):
         if forgotten < limit and collection.oldest is not None and collection.oldest <= _bound(collection):
             forgotten += _forget(core, collection, limit - forgotten)
-    if core.ledger.rows > LEDGER_ROWS:
+    if core.ledger.size > max(LEDGER_ENTRIES, 2 * core.ledger.needed):
         _rewrite_ledger(core)
     return forgotten
 
@@ -57,8 +57,7 @@ def _forget(core: Core, collection: Collection, limit: int) -> int:
             first = f"SELECT rowid FROM {history} WHERE until <= {bound} ORDER BY until LIMIT {limit}"
             run.execute(f"DELETE FROM {history} WHERE rowid IN ({first})")
         [oldest] = one(run, f"SELECT min(until) FROM {history}")
-        if entries:
-            run.execute(core.ledger.insert_sql(entries))
+        core.ledger.write(run, entries)
     with core.times:
         core.ledger.apply(entries)
         collection.oldest = None if oldest is None else Time(oldest)

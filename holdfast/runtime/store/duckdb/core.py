@@ -57,7 +57,7 @@ class Core:
     def write(self, entries: Sequence[Entry]) -> None:
         """Make ledger entries durable."""
         with self.transaction() as run:
-            run.execute(self.ledger.insert_sql(entries))
+            self.ledger.write(run, entries)
         with self.times:
             self.ledger.apply(entries)
 

@@ -25,7 +25,7 @@ _SCHEMA = (
     "CREATE TABLE meta (version INTEGER, id VARCHAR)",
     "CREATE TABLE objects "
     "(kind VARCHAR, name VARCHAR, number INTEGER, key VARCHAR[], value VARCHAR[], window_ms BIGINT)",
-    "CREATE TABLE ledger (n UBIGINT, kind VARCHAR, name VARCHAR, topic VARCHAR, part INTEGER, numbers UBIGINT[])",
+    "CREATE TABLE ledger (n UBIGINT, entries VARCHAR)",
     "CREATE TABLE facts (key VARCHAR, value VARCHAR)",
 )
 

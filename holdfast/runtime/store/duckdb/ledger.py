@@ -1,6 +1,7 @@
 """The small things a tick moves, as one append-only table that is folded into memory when the store opens.
 
-One INSERT per tick writes them all; reading them costs no SQL. The kinds, and their numbers:
+A row holds the entries of one transaction as JSON: one small INSERT per tick writes them all (0.6 ms; as rows
+of their own 2 ms), and reading them costs no SQL. The kinds, and their numbers:
 
     collection  name          since, upper, history_from + 1 (0: none), written, next_seq
     position    name, topic   offset           how far a query has read
@@ -8,8 +9,11 @@ One INSERT per tick writes them all; reading them costs no SQL. The kinds, and t
     published   topic         time, end        where sink topics ended when all up to a time was published
     committed                 time
     reserved                  time
+    dropped     name                           forget the collection
+    forgotten   name                           forget the query's positions
 """
 
+import json
 from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +21,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from holdfast.names import CollectionId, QueryId, TopicName, literal
+from holdfast.names import CollectionId, QueryId, TopicName
 from holdfast.runtime.store.port import Moved, Position, Time
 
 Partition = tuple[TopicName, int]
@@ -42,30 +46,31 @@ class Ledger:
         self.collections: dict[CollectionId, tuple[int, ...]] = {}
         self.committed = Time(0)
         self.reserved = Time(0)
-        self.rows = 0
+        self.size = 0
+        """How many entries the table has."""
+        self.needed = 0
+        """How many it had when it was last rewritten."""
         self._next = 0
 
     @classmethod
     def read(cls, database: duckdb.DuckDBPyConnection) -> "Ledger":
         ledger = cls()
-        rows = database.execute("SELECT kind, name, topic, part, numbers, n FROM ledger ORDER BY n").fetchall()
-        ledger.apply(Entry(kind, name, topic, part, tuple(numbers)) for kind, name, topic, part, numbers, _ in rows)
-        ledger._next = rows[-1][5] + 1 if rows else 0
+        for n, entries in database.execute("SELECT n, entries FROM ledger ORDER BY n").fetchall():
+            found = json.loads(entries)
+            ledger.apply(Entry(kind, name, topic, part, tuple(numbers)) for kind, name, topic, part, numbers in found)
+            ledger._next = n + 1
         return ledger
 
-    def insert_sql(self, entries: Sequence[Entry]) -> str:
-        """The statement that writes the entries after all that were applied."""
-        values = ", ".join(
-            f"({n}, {literal(e.kind)}, {literal(e.name)}, {literal(e.topic)}, {e.part}, {list(e.numbers)})"
-            for n, e in enumerate(entries, self._next)
-        )
-        return f"INSERT INTO ledger VALUES {values}"
+    def write(self, run: duckdb.DuckDBPyConnection, entries: Sequence[Entry]) -> None:
+        """Write entries inside the caller's transaction; once it is durable, `apply` them."""
+        if entries:
+            run.execute("INSERT INTO ledger VALUES (?, ?)", [self._next, json.dumps(entries)])
 
     def apply(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
-            self.rows += 1
-            self._next += 1
+            self.size += 1
             self._apply(entry)
+        self._next += 1
 
     def _apply(self, entry: Entry) -> None:
         partition = (TopicName(entry.topic), entry.part)
@@ -82,18 +87,19 @@ class Ledger:
                 self.committed = Time(max(self.committed, entry.numbers[0]))
             case "reserved":
                 self.reserved = Time(max(self.reserved, entry.numbers[0]))
+            case "dropped":
+                self.collections.pop(CollectionId(entry.name), None)
+            case "forgotten":
+                self.positions.pop(QueryId(entry.name), None)
 
-    def rewrite(self, database: duckdb.DuckDBPyConnection) -> None:
-        """Replace the table's rows by the fold, inside the caller's transaction."""
-        entries = list(self.entries())
-        database.execute("DELETE FROM ledger")
-        if entries:
-            database.execute(self.insert_sql(entries))
+    def rewrite(self, run: duckdb.DuckDBPyConnection) -> None:
+        """Replace the table's rows by the fold, inside the caller's transaction; `rewritten` once it is durable."""
+        run.execute("DELETE FROM ledger")
+        self.write(run, list(self.entries()))
 
     def rewritten(self) -> None:
-        count = sum(1 for _ in self.entries())
-        self.rows = count
-        self._next += count
+        self.size = self.needed = sum(1 for _ in self.entries())
+        self._next += 1
 
     def entries(self) -> Iterator[Entry]:
         for collection, numbers in self.collections.items():

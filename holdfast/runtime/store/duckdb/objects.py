@@ -25,6 +25,8 @@ class Collection:
     frontier: Frontier = BUILDING
     history_from: Time | None = None
     written: Time = BUILDING.since
+    writing: Time = BUILDING.since
+    """The time of the newest tick that may be visible to a read; set before that tick commits."""
     next_seq: int = 0
     wanted: Time = BUILDING.since
     """The since that `advance_since` was asked for; holds may keep the real one below it."""
@@ -60,7 +62,7 @@ class Collection:
         since, upper, start, written, self.next_seq = numbers
         self.frontier = Frontier(Time(since), Time(upper))
         self.history_from = Time(start - 1) if start else None
-        self.written = Time(written)
+        self.written = self.writing = Time(written)
 
 
 @dataclass(frozen=True, slots=True)

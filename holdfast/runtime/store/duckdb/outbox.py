@@ -41,8 +41,7 @@ def settle(core: Core, upto: Time, published: Sequence[Moved]) -> None:
     with core.transaction() as run:
         for outbox in settled:
             run.execute(f"DELETE FROM {outbox.table} WHERE time <= {upto}")
-        if entries:
-            run.execute(core.ledger.insert_sql(entries))
+        core.ledger.write(run, entries)
     with core.times:
         core.ledger.apply(entries)
         for outbox in settled:

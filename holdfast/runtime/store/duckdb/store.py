@@ -89,7 +89,7 @@ class DuckDbStore:
 
     def forget_query(self, query: QueryId) -> None:
         with self._core.writing:
-            catalog.forget_query(self._core, query)
+            self._core.write([Entry("forgotten", query)])
             self._facts.forget(query)
 
     # -- time ----------------------------------------------------------------------------------------

@@ -1,0 +1,76 @@
+"""A service in this process, over a broker of its own, and ways to use it as a client would."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from holdfast.app import Service, start_service
+from holdfast.config import load
+from holdfast.sql.bind import bind
+from holdfast.sql.bound import BoundSelect
+from holdfast.sql.parse import statements
+
+
+@contextmanager
+def running(**settings: object) -> Iterator[Service]:
+    """A service that ends with the block; nothing of it stays."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
+        service = start_service(load({"data_dir": Path(folder), **settings}, environment={}))
+        try:
+            yield service
+        finally:
+            service.stop()
+
+
+def run(service: Service, sql: str) -> None:
+    for parsed in statements(sql):
+        service.execute(parsed, {})
+
+
+def select(service: Service, sql: str) -> BoundSelect:
+    parsed = next(iter(statements(sql)))
+    bound = bind(parsed.statement, service.catalog, {})
+    assert isinstance(bound, BoundSelect)
+    return bound
+
+
+def wait_running(service: Service, *queries: str, timeout: float = 300.0) -> None:
+    """Until these queries, or all, have caught up."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        found = [q for q in service.queries() if not queries or q.id in queries]
+        failed = [q for q in found if q.state == "ERROR"]
+        if failed:
+            raise RuntimeError(failed[0].reason)
+        if found and all(q.state == "RUNNING" for q in found):
+            return
+        time.sleep(0.005)
+    raise TimeoutError("the queries did not catch up")
+
+
+def load_orders(bootstrap: str, topic: str, records: int, keys: int) -> None:
+    """JSON records `{"id", "user", "amount", "city"}` of about 60 bytes, keyed by user."""
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "linger.ms": 50,
+            "batch.size": 1_000_000,
+            "queue.buffering.max.messages": 1_000_000,
+            "compression.type": "lz4",
+            "partitioner": "murmur2_random",
+        }
+    )
+    for i in range(records):
+        user = i * 7919 % keys
+        value = b'{"id":%d,"user":"u%d","amount":%d.%02d,"city":"c%d"}' % (i, user, i % 1000, i % 100, i % 50)
+        while True:
+            try:
+                producer.produce(topic, value, b"u%d" % user)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    producer.flush()

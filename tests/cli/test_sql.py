@@ -1,0 +1,121 @@
+"""`holdfast sql` against a server over a fake service."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner, Result
+
+from holdfast.cli.main import app
+from holdfast.server.serve import listen, running
+from tests.server.fake import ORDERS, TOTALS, FakeService
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[tuple[FakeService, str]]:
+    service = FakeService()
+    with running(service, listen(service.settings)) as server:
+        yield service, server.url
+
+
+@pytest.fixture
+def service(started: tuple[FakeService, str]) -> FakeService:
+    started[0].__init__()  # type: ignore[misc]
+    return started[0].run(ORDERS + TOTALS)
+
+
+@pytest.fixture
+def sql(service: FakeService, started: tuple[FakeService, str]):
+    assert service is started[0]
+
+    def run(*arguments: str, stdin: str | None = None) -> Result:
+        return CliRunner().invoke(app, ["sql", "--server", started[1], *arguments], input=stdin)
+
+    return run
+
+
+def lines(result: Result) -> list[str]:
+    return [line.rstrip() for line in result.stdout.splitlines()]
+
+
+def test_a_pull_is_a_table(sql, service: FakeService) -> None:
+    service.pulled = pa.table({"r0": ["a", None], "r1": pa.array([3, 12345], pa.int32())})
+    result = sql("-e", "SELECT id, total FROM totals;")
+    assert result.exit_code == 0
+    assert lines(result) == [
+        "ID   | TOTAL",
+        "-----+------",
+        "a    |     3",
+        "null | 12345",
+        "(2 rows)",
+    ]
+
+
+def test_a_push_prints_rows_until_its_limit(sql, service: FakeService) -> None:
+    def feed() -> None:
+        push = service.next_push()
+        push.put(("a", 1, False), ("a", None, True))
+        push.put(("b", 2, False))
+
+    feeding = threading.Thread(target=feed)
+    feeding.start()
+    result = sql("-e", "SET 'auto.offset.reset'='earliest'; SELECT id, total FROM totals EMIT CHANGES LIMIT 3;")
+    feeding.join()
+    assert result.exit_code == 0
+    assert lines(result) == [
+        "ID       |    TOTAL",
+        "---------+---------",
+        "a        |        1",
+        "a        | <TOMBSTONE>",
+        "b        |           2",
+        "(3 rows)",
+    ]
+    assert service.push_properties == {"auto.offset.reset": "earliest"}
+
+
+def test_lists_and_descriptions(sql) -> None:
+    shown = sql("-e", "SHOW STREAMS; SHOW QUERIES; DESCRIBE orders; EXPLAIN SELECT id FROM totals;")
+    assert shown.exit_code == 0
+    assert "ORDERS | orders | KAFKA      | JSON" in shown.stdout
+    assert "RUNNING" in shown.stdout
+    assert "ID     | STRING  | KEY" in shown.stdout
+    assert "plan of BoundSelect" in shown.stdout
+    assert not any(line.endswith(" ") for line in shown.stdout.splitlines())
+    assert "\x1b" not in shown.stdout
+
+
+def test_a_script_from_standard_input_or_a_file(sql, service: FakeService, tmp_path: Path) -> None:
+    script = "INSERT INTO orders VALUES ('a', 1);\nINSERT INTO orders VALUES ('b', 2)"
+    assert sql(stdin=script).stdout == "1 row inserted.\n1 row inserted.\n"
+    file = tmp_path / "script.sql"
+    file.write_text(script)
+    assert sql("-f", str(file)).exit_code == 0
+    assert len(service.inserted) == 4
+
+
+def test_an_error_shows_its_place_and_ends_the_script(sql, service: FakeService) -> None:
+    result = sql("-e", "INSERT INTO orders VALUES ('a', 1);\n  SELECT idd,\n total FROM totals;\nDROP TABLE totals;")
+    assert result.exit_code == 1
+    assert result.stdout == "1 row inserted.\n"
+    assert result.stderr.splitlines() == [
+        'ERROR: column "IDD" does not exist in "TOTALS"',
+        "LINE 2:   SELECT idd,",
+        "                 ^",
+        'HINT: Did you mean "ID"?',
+    ]
+    assert service.catalog.find("TOTALS") is not None
+
+
+def test_errors_without_a_server_or_a_file(tmp_path: Path) -> None:
+    nobody = CliRunner().invoke(app, ["sql", "--server", "http://127.0.0.1:1", "-e", "SHOW STREAMS;"])
+    assert nobody.exit_code == 1
+    assert nobody.stderr.startswith("ERROR: cannot reach a server at http://127.0.0.1:1\nDETAIL: ")
+    assert "HINT: Start one with: holdfast start." in nobody.stderr
+    lacking = CliRunner().invoke(app, ["sql", "-f", str(tmp_path / "none.sql")])
+    assert lacking.exit_code == 1
+    assert "cannot be read" in lacking.stderr
+    wrong = CliRunner().invoke(app, ["sql", "--server", "nowhere", "-e", "SHOW STREAMS;"])
+    assert wrong.exit_code == 1
+    assert '"nowhere" is not the address of a server' in wrong.stderr

@@ -1,0 +1,181 @@
+"""A server under load, with every kind of query, and the comparison of all its results with the model."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+
+from .load import Load
+from .model import LATER, QUERIES, Model, check_changelog, check_counts, check_stream, folded
+from .server import Refused, Server, wait_for
+from .topics import create_topics, read
+
+CATCH_UP_SECONDS = 180.0
+DYING_SECONDS = 90.0
+
+UNEVEN = {"small_tick_records": "400", "max_records_per_tick": "1500", "transaction_rows": "100"}
+"""What piles up while a server is down then needs large ticks, several of them, and chunks of transactions."""
+
+
+class Rig:
+    """Runs the server through its deaths; `objects` are those that must be there."""
+
+    def __init__(self, server: Server, *, seed: int) -> None:
+        assert server.kafka is not None
+        self.server, self.kafka, self.prefix = server, server.kafka, server.service_id
+        self.objects = {"EVENTS", "FACTS", "BIG", "CHAINED", "TOTALS", "LOW_TOTALS", "BY_TAG", "GOOD_FACTS"}
+        self.starts: list[float] = []
+        create_topics(self.kafka, f"{self.prefix}_events", f"{self.prefix}_facts")
+        self.load = Load(self.kafka, f"{self.prefix}_events", f"{self.prefix}_facts", seed=seed)
+
+    def begin(self) -> None:
+        """The first start: create everything, then let the load begin."""
+        assert self.start(), self.server.log()
+        self.server.sql(QUERIES.format(self.prefix))
+        self.load.start()
+
+    def start(self, crash: str | None = None, *, after: str = "") -> bool:
+        """Start, and meanwhile compare what the process before had published.
+
+        Gives whether the server answers: one that is armed, or is being killed, may die before it does.
+        """
+        began = time.monotonic()
+        self.server.launch(crash=crash)
+        if after:
+            self.check_so_far(after)
+        answers = self.server.wait_ready()
+        if not answers:
+            status = self.server.wait_ended(1)
+            assert status == -9, f"the server ended with status {status} after {after}:\n{self.server.log()}"
+        self.starts.append(time.monotonic() - began)
+        return answers
+
+    # -- statements that a crash interrupts ------------------------------------------------------------
+
+    def create(self, name: str) -> bool:
+        """Issue a CREATE; False when the server died before it answered."""
+        try:
+            self.server.sql(LATER[name].format(self.prefix))
+        except httpx.TransportError:
+            return False
+        self.objects.add(name)
+        return True
+
+    def ensure(self, names: Sequence[str]) -> bool:
+        """Have these objects, each perhaps created in vain before; False when the server died meanwhile."""
+        try:
+            present = self.server.objects()
+        except httpx.TransportError:
+            return False
+        self.objects |= present & set(names)
+        return all(self.create(name) for name in names if name not in present)
+
+    def wait_crash(self, point: str) -> None:
+        status = self.server.wait_ended(DYING_SECONDS)
+        assert status == -9, f"{point}: the server ended with status {status}, not by SIGKILL:\n{self.server.log()}"
+
+    # -- comparing -------------------------------------------------------------------------------------
+
+    def sink(self, name: str) -> str:
+        return f"{self.prefix}_{name.lower()}"
+
+    def check_so_far(self, after: str) -> None:
+        """What the sinks have now is right as far as it goes."""
+        for name in sorted(self.objects - {"EVENTS", "FACTS", "BY_TAG"}):
+            records = read(self.kafka, self.sink(name))
+            model = Model.of(self.load.written())
+            if name in model.streams:
+                check_stream(f"after {after}: {name}", records, model.streams[name], whole=False)
+            else:
+                check_changelog(f"after {after}: {name}", records, model.states[name])
+
+    def finish(self) -> Model:
+        """Stop the load, wait until all is processed, and compare everything."""
+        self.load.stop()
+        written = self.load.written()
+        model = Model.of(written)
+        try:
+            self._compare(model)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self._told()}\n{self.server.log()}") from None
+        return model
+
+    def _compare(self, model: Model) -> None:
+        assert self.server.objects() >= self.objects
+        wait_for("the streams' sinks have all their rows", lambda: self._published(model), CATCH_UP_SECONDS, 1.0)
+        tables = sorted(self.objects & model.tables.keys())
+        deadline = time.monotonic() + 30
+        for name in tables:
+            expected = model.tables[name]
+            while (got := self.rows(name)) != expected and time.monotonic() < deadline:
+                time.sleep(0.5)
+            assert got == expected, difference(f"table {name}", got, expected)
+        for name in sorted(self.objects & model.streams.keys()):
+            check_stream(name, read(self.kafka, self.sink(name)), model.streams[name], whole=True)
+        for name in tables:
+            if name != "FACTS":
+                self._check_sink_of_table(name, model)
+        self._check_processing_log(model)
+
+    def _published(self, model: Model) -> bool:
+        return all(
+            len(read(self.kafka, self.sink(name))) >= len(model.streams[name])
+            for name in self.objects & model.streams.keys()
+        )
+
+    def _check_sink_of_table(self, name: str, model: Model) -> None:
+        expected = model.tables[name]
+        deadline = time.monotonic() + 30
+        while folded(records := read(self.kafka, self.sink(name))) != expected and time.monotonic() < deadline:
+            time.sleep(0.5)
+        assert folded(records) == expected, difference(f"topic of {name}", folded(records), expected)
+        if name in model.states:
+            check_changelog(name, records, model.states[name])
+        else:
+            check_counts(name, records)
+
+    def _check_processing_log(self, model: Model) -> None:
+        rows = self.server.push(
+            "SELECT topic, partition, offset FROM processing_log EMIT CHANGES;",
+            lambda rows: len(rows) >= len(model.undecodable),
+        )
+        told = [(topic, partition, offset) for topic, partition, offset in rows]
+        assert sorted(told) == sorted(model.undecodable), "the processing log has not each bad record once"
+
+    def rows(self, table: str) -> dict[str, Any]:
+        """A table as a pull gives it: by key, the other columns by name."""
+        columns = COLUMNS[table]
+        try:
+            pulled = self.server.pull(f"SELECT {', '.join(columns)} FROM {table};")
+        except Refused as refused:
+            return {"refused": str(refused)}
+        rows = {row[0]: dict(zip(columns[1:], row[1:], strict=True)) for row in pulled}
+        assert len(rows) == len(pulled), f"{table} has a key twice: {pulled}"
+        return rows
+
+    def _told(self) -> str:
+        try:
+            states = {name: (query["state"], query["reason"]) for name, query in self.server.queries().items()}
+            return f"queries: {states}"
+        except (httpx.HTTPError, Refused) as error:
+            return f"queries: {error!r}"
+
+
+COLUMNS = {
+    "FACTS": ("ID", "V", "N"),
+    "GOOD_FACTS": ("ID", "V", "N"),
+    "EXTRA_FACTS": ("ID", "N"),
+    "TOTALS": ("K", "C", "S", "LO", "HI"),
+    "LOW_TOTALS": ("K", "S", "C"),
+    "EXTRA_TOTALS": ("K", "C", "S"),
+    "EXTRA_COUNTS": ("K", "C", "HI"),
+    "BY_TAG": ("TAG", "C", "S"),
+}
+
+
+def difference(what: str, got: dict[str, Any], expected: dict[str, Any]) -> str:
+    lacking = {key: row for key, row in expected.items() if key not in got}
+    surplus = {key: row for key, row in got.items() if key not in expected}
+    other = {key: (got[key], row) for key, row in expected.items() if key in got and got[key] != row}
+    return f"{what}: lacks {str(lacking)[:600]}, has {str(surplus)[:600]} too many, has (not) {str(other)[:600]}"

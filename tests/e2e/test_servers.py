@@ -1,0 +1,209 @@
+"""One server and what it may meet: bad records, open transactions, lost topics, a second server, its end."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+
+from holdfast.kafka.broker import EmbeddedBroker
+
+from .server import Server, names_of, servers, wait_for
+from .topics import create_topics, delete_topic, producer, read, topic_names, write
+
+SERVICE = "servers"
+GONE_SECONDS = 20.0
+
+
+@pytest.fixture(scope="module")
+def make_server(tmp_path_factory: pytest.TempPathFactory, broker: EmbeddedBroker) -> Iterator[Callable[..., Server]]:
+    with servers(tmp_path_factory.mktemp("servers"), broker.bootstrap) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def shared(make_server: Callable[..., Server]) -> Server:
+    return make_server(SERVICE)
+
+
+@pytest.fixture
+def server(shared: Server) -> Server:
+    """The server that these tests share, running."""
+    if not shared.alive:
+        shared.start()
+    return shared
+
+
+@pytest.fixture
+def kafka(broker: EmbeddedBroker) -> str:
+    return broker.bootstrap
+
+
+def create_copy(server: Server, name: str) -> None:
+    """A stream over the topic `<name>` and one that copies it to `<name>_copy`."""
+    server.sql(
+        f"CREATE STREAM {name} (k STRING KEY, v STRING) WITH (KAFKA_TOPIC = '{name}', VALUE_FORMAT = 'JSON');"
+        f"CREATE STREAM {name}_copy WITH (KAFKA_TOPIC = '{name}_copy') AS SELECT * FROM {name} EMIT CHANGES;"
+    )
+
+
+def copied(kafka: str, name: str) -> list[str]:
+    return [json.loads(record.value or b"{}").get("V") for record in read(kafka, f"{name}_copy")]
+
+
+def value(text: str) -> bytes:
+    return json.dumps({"v": text}).encode()
+
+
+def test_a_record_that_cannot_be_decoded_is_skipped_and_told_of(server, kafka):
+    create_topics(kafka, "poison", partitions=1)
+    create_copy(server, "poison")
+    write(kafka, "poison", [("a", value("one")), ("a", b"\xff not JSON"), ("a", value("two"))])
+    rows = server.push(
+        "SELECT * FROM PROCESSING_LOG EMIT CHANGES;", lambda rows: any(row[1] == "poison" for row in rows)
+    )
+    (told,) = [row for row in rows if row[1] == "poison"]
+    assert told[:4] == ["POISON_COPY", "poison", 0, 1]
+    assert "cannot be decoded" in told[4]
+    wait_for("both good records", lambda: copied(kafka, "poison") == ["one", "two"])
+    assert server.queries()["POISON_COPY"]["state"] == "RUNNING"
+
+
+def test_records_of_aborted_and_open_transactions_are_not_read(server, kafka):
+    create_topics(kafka, "undecided", partitions=1)
+    create_copy(server, "undecided")
+    transactional = producer(kafka, "undecided")
+    transactional.begin_transaction()
+    transactional.produce("undecided", value("aborted"), "a")
+    transactional.flush(30)
+    transactional.abort_transaction(30)
+    write(kafka, "undecided", [("a", value("before"))])
+    transactional.begin_transaction()
+    transactional.produce("undecided", value("open"), "a")
+    transactional.flush(30)
+    write(kafka, "undecided", [("a", value("behind"))])
+    wait_for("what is before the open transaction", lambda: copied(kafka, "undecided"))
+    with pytest.raises(AssertionError):
+        wait_for("more", lambda: len(copied(kafka, "undecided")) > 1, seconds=2)
+    assert copied(kafka, "undecided") == ["before"]
+    transactional.commit_transaction(30)
+    wait_for("the rest", lambda: copied(kafka, "undecided") == ["before", "open", "behind"])
+
+
+def test_a_topic_made_anew_stops_its_query_and_no_other(server, kafka):
+    create_topics(kafka, "doomed", "healthy", partitions=1)
+    create_copy(server, "doomed")
+    create_copy(server, "healthy")
+    write(kafka, "doomed", [("a", value(f"old {n}")) for n in range(5)])
+    wait_for("the copy", lambda: len(copied(kafka, "doomed")) == 5)
+    delete_topic(kafka, "doomed")
+    wait_for("the topic is gone", lambda: "doomed" not in topic_names(kafka))
+    create_topics(kafka, "doomed", partitions=1)
+    write(kafka, "doomed", [("a", value("new"))])
+
+    stopped = wait_for("an error", lambda: failed(server, "DOOMED_COPY"))
+    assert "doomed" in stopped["reason"]
+    write(kafka, "healthy", [("a", value("one"))])
+    wait_for("the other query goes on", lambda: copied(kafka, "healthy") == ["one"])
+    assert server.queries()["HEALTHY_COPY"]["state"] == "RUNNING"
+    assert len(copied(kafka, "doomed")) == 5
+
+    # As the hint says.
+    server.sql("DROP STREAM doomed_copy; DROP STREAM doomed;")
+    create_copy(server, "doomed")
+    wait_for("the new topic from its start", lambda: copied(kafka, "doomed")[5:] == ["new"])
+
+
+def failed(server: Server, sink: str) -> dict[str, str] | None:
+    query = server.queries()[sink]
+    return query if query["state"] == "ERROR" else None
+
+
+def test_a_second_server_of_a_service_is_told_so(server, make_server):
+    second = make_server(SERVICE, "second")
+    second.launch()
+    assert second.wait_ended(90) == 1
+    said = second.log_of_last_start()
+    assert f'another server runs with service id "{SERVICE}"' in said
+    assert str(server.process.pid) in said
+    assert "--service-id" in said
+    assert server.sql("SHOW STREAMS;")
+
+
+def test_a_second_server_in_a_folder_is_told_so(server, make_server):
+    second = make_server(SERVICE)
+    assert second.data_dir == server.data_dir
+    second.launch()
+    assert second.wait_ended(60) == 1
+    said = second.log_of_last_start()
+    assert "ERROR" in said
+    assert str(server.data_dir) in said
+    assert "Traceback" not in said
+    assert server.sql("SHOW STREAMS;")
+
+
+def test_a_query_created_after_a_crash_gets_what_was_published_just_before(server, kafka):
+    create_topics(kafka, "late", partitions=1)
+    create_copy(server, "late")
+    server.kill()
+    server.start(crash="after_transaction_commit:1")
+    write(kafka, "late", [("a", value("one"))])
+    assert server.wait_ended(60) == -9
+    server.start()
+    server.sql("CREATE STREAM late_copy_copy WITH (KAFKA_TOPIC = 'late_copy_copy') AS SELECT * FROM late_copy;")
+    wait_for("the record", lambda: copied(kafka, "late_copy") == ["one"], seconds=30)
+    assert copied(kafka, "late") == ["one"]
+
+
+def test_a_restart_a_foreign_folder_and_a_rebuild(server, make_server, kafka):
+    create_topics(kafka, "kept")
+    server.sql(
+        "CREATE STREAM kept (k STRING KEY, v INT) WITH (KAFKA_TOPIC = 'kept', VALUE_FORMAT = 'JSON');"
+        "CREATE STREAM kept_copy WITH (KAFKA_TOPIC = 'kept_copy') AS SELECT k, v + 1 AS v FROM kept EMIT CHANGES;"
+        "CREATE TABLE kept_sums AS SELECT k, SUM(v) AS s FROM kept GROUP BY k HAVING SUM(v) < 100 EMIT CHANGES;"
+        "CREATE TABLE kept_counts AS SELECT k, COUNT(*) AS c FROM kept_copy GROUP BY k EMIT CHANGES;"
+    )
+    write(kafka, "kept", [(f"k{n % 20}", json.dumps({"v": n}).encode()) for n in range(200)])
+
+    def pulled(of: Server) -> list[list[list[object]]]:
+        return [sorted(of.pull(f"SELECT * FROM {table};")) for table in ("kept_sums", "kept_counts")]
+
+    counted = [[f"k{n}", 10] for n in range(20)]
+    wait_for("all is counted", lambda: pulled(server)[1] == sorted(counted))
+    before = pulled(server)
+
+    assert server.terminate() == 0
+    assert "Traceback" not in server.log_of_last_start()
+    check_nothing_left(server, "after SIGTERM")
+    server.start()
+    assert pulled(server) == before
+    assert server.terminate() == 0
+
+    foreign = make_server(SERVICE, "foreign")
+    foreign.launch()
+    assert foreign.wait_ended(90) == 1
+    assert "--rebuild" in foreign.log_of_last_start()
+    foreign.start("--rebuild")
+    wait_for("all is built again", lambda: pulled(foreign) == before)
+    write(kafka, "kept", [("k0", b'{"v": 1}')])
+    wait_for("and goes on", lambda: ["k0", 11] in pulled(foreign)[1])
+    assert foreign.terminate() == 0
+
+    # The folder that was given up is now the foreign one.
+    server.launch()
+    assert server.wait_ended(90) == 1
+    assert "--rebuild" in server.log_of_last_start()
+
+
+def test_a_killed_server_with_its_own_broker_leaves_no_process_behind(tmp_path):
+    with servers(tmp_path, None) as make:
+        alone = make("alone")
+        alone.start()
+        assert len([p for p in alone.family if "java" in p.name()]) == 2, names_of(alone.family)
+        alone.kill()
+        check_nothing_left(alone, "after SIGKILL")
+
+
+def check_nothing_left(server: Server, when: str) -> None:
+    psutil.wait_procs(server.family, timeout=GONE_SECONDS)
+    assert not server.left_behind(), f"{when}: {names_of(server.left_behind())}"

@@ -1,0 +1,181 @@
+"""A service in memory, for tests of what is in front of one: statements change a real catalog, rows are put in."""
+
+import queue
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from holdfast.catalog.commands import fold
+from holdfast.catalog.objects import QueryEntry
+from holdfast.catalog.snapshot import EMPTY, Catalog
+from holdfast.config import Settings
+from holdfast.errors import HoldfastError
+from holdfast.names import ObjectName, QueryId, TopicName
+from holdfast.planner.commands import commands_for
+from holdfast.planner.plan import Plannable
+from holdfast.runtime.store.port import Time
+from holdfast.serving.results import PullResult, PushBatch, ResultColumn
+from holdfast.sql.bind import bind
+from holdfast.sql.bound import BoundInsert, BoundSelect, BoundStatement, BoundTerminate
+from holdfast.sql.parse import ParsedStatement
+
+ORDERS = (
+    "CREATE STREAM orders (id STRING KEY, amount INT) WITH (KAFKA_TOPIC='orders', VALUE_FORMAT='JSON', PARTITIONS=1);"
+)
+TOTALS = "CREATE TABLE totals AS SELECT id, SUM(amount) AS total FROM orders GROUP BY id;"
+
+
+@dataclass(frozen=True)
+class Done:
+    message: str
+    sequence: int
+    query: QueryId | None = None
+
+
+@dataclass(frozen=True)
+class QueryInfo:
+    id: QueryId
+    statement: str
+    sources: tuple[ObjectName, ...]
+    sink: ObjectName | None
+    sink_topic: TopicName | None
+    state: str = "RUNNING"
+    reason: str | None = None
+    done: float = 1.0
+
+
+@dataclass(frozen=True)
+class Health:
+    healthy: bool = True
+    problems: Mapping[str, str] = field(default_factory=dict)
+
+
+class FakePush:
+    """A push query whose batches are put by the test; putting an error ends it with that error."""
+
+    def __init__(self, bound: BoundSelect, number: int) -> None:
+        self.id = f"push_{number}"
+        self.columns = tuple(ResultColumn(column.name, column.type) for column in bound.columns)
+        self.closed = threading.Event()
+        self._left = bound.limit
+        self._batches: queue.Queue[PushBatch | Exception] = queue.Queue()
+
+    def put(self, *rows: Sequence[object], time: int = 1) -> None:
+        """A batch of rows, each with its values and, last, whether it is a tombstone."""
+        columns = list(zip(*rows, strict=True))
+        names = [*(f"r{i}" for i in range(len(self.columns))), "tombstone"]
+        self._batches.put(PushBatch(pa.table(dict(zip(names, map(list, columns), strict=True))), Time(time)))
+
+    def fail(self, error: Exception) -> None:
+        self._batches.put(error)
+
+    def next(self, timeout: float) -> PushBatch | None:
+        if self._left == 0 or self.closed.wait(0):
+            raise StopIteration
+        try:
+            batch = self._batches.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        if isinstance(batch, Exception):
+            raise batch
+        if self._left is not None:
+            batch = PushBatch(batch.rows.slice(0, self._left), batch.time)
+            self._left -= batch.rows.num_rows
+        return batch
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+class FakeService:
+    """Shaped as `holdfast.server.service.Service`."""
+
+    version = "1.2.3"
+    cluster_id = "cluster"
+
+    def __init__(self) -> None:
+        self.settings = Settings(data_dir=Path("/none"), jar_dir=Path("/none"), store_memory=1, http_port=0)
+        self.catalog: Catalog = EMPTY
+        self.inserted: list[BoundInsert] = []
+        self.pulled = pa.table({"r0": ["a"], "r1": pa.array([3], pa.int32())})
+        self.pulled_columns: tuple[ResultColumn, ...] | None = None
+        self.pushes: list[FakePush] = []
+        self.push_properties: Mapping[str, str] = {}
+        self.started = threading.Semaphore(0)
+        self.state = Health()
+        self.failing: Exception | None = None
+        self.stopped = False
+
+    def run(self, text: str) -> "FakeService":
+        from holdfast.sql.parse import statements
+
+        for parsed in statements(text):
+            self.execute(parsed, {})
+        return self
+
+    def execute(self, parsed: ParsedStatement, properties: Mapping[str, str]) -> Done:
+        if self.failing is not None:
+            raise self.failing
+        bound = bind(parsed.statement, self.catalog, properties)
+        assert isinstance(bound, Plannable | BoundTerminate)
+        number = len(self.catalog.objects)
+        before = set(self.catalog.queries)
+        self.catalog = fold(commands_for(bound, text=parsed.text, number=number), self.catalog)
+        started = [id for id in self.catalog.queries if id not in before]
+        return Done("Done.", number, started[0] if started else None)
+
+    def insert(self, bound: BoundInsert) -> None:
+        self.inserted.append(bound)
+
+    def pull(self, bound: BoundSelect) -> PullResult:
+        if self.failing is not None:
+            raise self.failing
+        columns = self.pulled_columns or tuple(ResultColumn(c.name, c.type) for c in bound.columns)
+        return PullResult(columns, self.pulled, Time(1))
+
+    def push(self, bound: BoundSelect, properties: Mapping[str, str]) -> FakePush:
+        if self.failing is not None:
+            raise self.failing
+        self.push_properties = properties
+        push = FakePush(bound, len(self.pushes))
+        self.pushes.append(push)
+        self.started.release()
+        return push
+
+    def next_push(self) -> FakePush:
+        """The push query that a client starts, once it has."""
+        assert self.started.acquire(timeout=5)
+        return self.pushes[-1]
+
+    def close_push(self, id: str) -> bool:
+        found = [push for push in self.pushes if push.id == id and not push.closed.is_set()]
+        for push in found:
+            push.close()
+        return bool(found)
+
+    def queries(self) -> list[QueryInfo]:
+        objects = self.catalog.objects
+        return [
+            QueryInfo(q.id, q.statement, q.sources, q.sink, objects[q.sink].topic if q.sink else None)
+            for q in self.catalog.queries.values()
+        ]
+
+    def explain(self, what: BoundStatement | QueryEntry, text: str) -> str:
+        del text
+        return f"plan of {what.id if isinstance(what, QueryEntry) else type(what).__name__}"
+
+    def topics(self) -> Sequence[TopicName]:
+        return [TopicName("_holdfast_default_command_topic"), TopicName("orders")]
+
+    def health(self) -> Health:
+        return self.state
+
+    def wait_failed(self, timeout: float) -> HoldfastError | None:
+        del timeout
+        return None
+
+    def stop(self) -> None:
+        self.stopped = True

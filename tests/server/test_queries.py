@@ -1,0 +1,170 @@
+"""/query-stream and /query: the forms of rows, LIMIT, errors on the way, and clients that go."""
+
+import datetime
+import json
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from holdfast.errors import ReadError
+from holdfast.runtime.expressions.physical import arrow_type
+from holdfast.serving.results import ResultColumn
+from holdfast.types import Array, Map, Scalar, Struct, StructField
+from holdfast.types import Decimal as DecimalType
+
+from .fake import FakeService
+
+PULL = "SELECT id, total FROM totals;"
+PUSH = "SELECT id, total FROM totals EMIT CHANGES;"
+HEADER = {"columnNames": ["ID", "TOTAL"], "columnTypes": ["STRING", "INTEGER"]}
+
+
+def lines(response: httpx.Response) -> Iterator[object]:
+    return (json.loads(line) for line in response.iter_lines() if line)
+
+
+def test_a_pull_in_each_form(http: httpx.Client) -> None:
+    delimited = http.post("/query-stream", json={"sql": PULL})
+    assert delimited.headers["content-type"] == "application/vnd.ksqlapi.delimited.v1"
+    assert list(lines(delimited)) == [{"queryId": None, **HEADER}, ["a", 3]]
+    array = http.post("/query-stream", json={"sql": PULL}, headers={"accept": "application/json"})
+    assert array.json() == [{"queryId": None, **HEADER}, ["a", 3]]
+    streamed = [
+        {"header": {"queryId": "none", "schema": "`ID` STRING, `TOTAL` INTEGER"}},
+        {"row": {"columns": ["a", 3]}},
+        {"finalMessage": "Query Completed"},
+    ]
+    accept = {"accept": "application/vnd.ksql.v1+json, */*;q=0.1"}
+    assert http.post("/query-stream", json={"sql": PULL}, headers=accept).json() == streamed
+    assert http.post("/query", json={"ksql": PULL}).json() == streamed
+
+
+def test_a_push_until_its_limit(http: httpx.Client, service: FakeService) -> None:
+    asked = {"sql": PUSH.replace(";", " LIMIT 3;"), "properties": {"auto.offset.reset": "earliest"}}
+    with http.stream("POST", "/query-stream", json=asked) as response:
+        push = service.next_push()
+        push.put(("a", 1, False))
+        push.put(("a", None, True), ("b", 2, False), ("c", 3, False))
+        parts = list(lines(response))
+    assert parts == [{"queryId": push.id, **HEADER}, ["a", 1], {"tombstone": ["a", None]}, ["b", 2]]
+    assert service.push_properties == {"auto.offset.reset": "earliest"}
+    assert push.closed.wait(1)
+
+
+def test_rows_come_as_they_happen(http: httpx.Client, service: FakeService) -> None:
+    with http.stream("POST", "/query-stream", json={"sql": PUSH}) as response:
+        push, parts = service.next_push(), lines(response)
+        next(parts)
+        for total in range(3):
+            began = time.monotonic()
+            push.put(("a", total, False))
+            assert next(parts) == ["a", total]
+            assert time.monotonic() - began < 0.5
+
+
+def test_a_push_as_streamed_rows(http: httpx.Client, service: FakeService) -> None:
+    with http.stream("POST", "/query", json={"ksql": PUSH.replace(";", " LIMIT 2;")}) as response:
+        service.next_push().put(("a", 1, False), ("a", None, True))
+        parts = json.loads(response.read())
+    assert parts[1:] == [
+        {"row": {"columns": ["a", 1]}},
+        {"row": {"columns": ["a", None], "tombstone": True}},
+        {"finalMessage": "Limit Reached"},
+    ]
+
+
+def test_progress_and_tombstones_are_as_asked(http: httpx.Client, service: FakeService) -> None:
+    wanted = {"holdfast.progress": True, "holdfast.tombstones": False}
+    asked = {"sql": PUSH, "requestProperties": wanted}
+    with http.stream("POST", "/query-stream", json=asked) as response:
+        push, parts = service.next_push(), lines(response)
+        push.put(("a", None, True), ("b", 2, False), time=70)
+        assert [next(parts) for _ in range(3)][1:] == [["b", 2], {"progress": 70}]
+
+
+def test_close_query_ends_a_push(http: httpx.Client, url: str, service: FakeService) -> None:
+    with http.stream("POST", "/query-stream", json={"sql": PUSH}) as response:
+        push = service.next_push()
+        assert httpx.post(f"{url}/close-query", json={"queryId": push.id}).status_code == 200
+        assert len(list(lines(response))) == 1
+    assert http.post("/close-query", json={"queryId": push.id}).status_code == 400
+    assert http.post("/close-query", json={}).status_code == 400
+
+
+def test_a_client_that_goes_ends_its_query(http: httpx.Client, service: FakeService) -> None:
+    with http.stream("POST", "/query-stream", json={"sql": PUSH}) as response:
+        push = service.next_push()
+        next(lines(response))
+    assert push.closed.wait(1)
+
+
+def test_a_client_that_goes_without_reading_ends_its_query(http: httpx.Client, service: FakeService) -> None:
+    many = [("x" * 1000, 1, False)] * 1000
+    with http.stream("POST", "/query-stream", json={"sql": PUSH}):
+        push = service.next_push()
+        for _ in range(20):
+            push.put(*many)
+        time.sleep(0.3)
+        assert not push.closed.is_set()
+    assert push.closed.wait(1.5)
+
+
+def test_an_error_before_the_first_row_is_the_answer(http: httpx.Client, service: FakeService) -> None:
+    service.failing = ReadError("still building", detail="43 % is done.")
+    for sql in (PULL, PUSH):
+        response = http.post("/query-stream", json={"sql": sql})
+        assert (response.status_code, response.json()["detail"]) == (400, "43 % is done.")
+
+
+@pytest.mark.parametrize(("failure", "code"), [(ReadError("the query failed"), 40001), (ValueError(), 50000)])
+def test_an_error_on_the_way_is_the_last_part(
+    http: httpx.Client, service: FakeService, failure: Exception, code: int
+) -> None:
+    with http.stream("POST", "/query-stream", json={"sql": PUSH}) as response:
+        service.next_push().fail(failure)
+        *_, last = lines(response)
+    assert (last["@type"], last["error_code"]) == ("generic_error", code)
+
+
+def test_pulls_are_answered_beside_many_pushes(url: str, http: httpx.Client, service: FakeService) -> None:
+    many = httpx.Client(base_url=url, trust_env=False)
+    asked = many.build_request("POST", "/query-stream", json={"sql": PUSH})
+    opened = [many.send(asked, stream=True) for _ in range(60)]
+    began = time.monotonic()
+    assert http.post("/query-stream", json={"sql": PULL}).status_code == 200
+    assert time.monotonic() - began < 2
+    for response in opened:
+        response.close()
+    assert all(push.closed.wait(3) for push in service.pushes)
+
+
+def test_values_of_every_type(http: httpx.Client, service: FakeService) -> None:
+    moment = datetime.datetime(2020, 1, 1, 10, 0, 0, 5000)
+    given = {
+        Scalar.BOOLEAN: ([True, None], [True, None]),
+        Scalar.BIGINT: ([2**63 - 1, None], [2**63 - 1, None]),
+        Scalar.DOUBLE: ([float("nan"), 0.5], ["NaN", 0.5]),
+        Scalar.STRING: (['ü"\n', None], ['ü"\n', None]),
+        Scalar.BYTES: ([b"\x00\xff", None], ["AP8=", None]),
+        Scalar.DATE: ([datetime.date(2020, 1, 1), None], ["2020-01-01", None]),
+        Scalar.TIME: ([36_000_000, 1], ["10:00:00.000", "00:00:00.001"]),
+        Scalar.TIMESTAMP: ([moment, None], ["2020-01-01T10:00:00.005", None]),
+        DecimalType(5, 2): ([Decimal("1.20"), None], [Decimal("1.20"), None]),
+        Array(Scalar.DATE): ([[datetime.date(2020, 1, 1), None], None], [["2020-01-01", None], None]),
+        Map(Scalar.INTEGER, Scalar.TIME): ([[(1, 1)], None], [{"1": "00:00:00.001"}, None]),
+        Struct((StructField("A", Scalar.TIMESTAMP),)): (
+            [{"f0": moment}, None],
+            [{"A": "2020-01-01T10:00:00.005"}, None],
+        ),
+    }
+    service.pulled_columns = tuple(ResultColumn(f"C{i}", type_) for i, type_ in enumerate(given))
+    service.pulled = pa.table({f"r{i}": pa.array(v[0], arrow_type(t)) for i, (t, v) in enumerate(given.items())})
+    text = http.post("/query-stream", json={"sql": PULL}).text
+    _, *rows = (
+        json.loads(line, parse_float=lambda t: Decimal(t) if t == "1.20" else float(t)) for line in text.splitlines()
+    )
+    assert rows == [list(row) for row in zip(*(sent for _, sent in given.values()), strict=True)]

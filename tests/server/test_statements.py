@@ -1,0 +1,131 @@
+"""/ksql: entities, and what an error reports."""
+
+import httpx
+import pytest
+
+from holdfast.errors import KafkaError
+
+from .fake import FakeService
+
+
+def run(http: httpx.Client, text: str, **more: object) -> httpx.Response:
+    return http.post("/ksql", json={"ksql": text, **more})
+
+
+def one(http: httpx.Client, text: str) -> dict:
+    response = run(http, text)
+    assert response.status_code == 200, response.text
+    (entity,) = response.json()
+    assert entity["statementText"] == text.rstrip(";")
+    return entity
+
+
+def test_a_create_says_what_it_did(http: httpx.Client) -> None:
+    entity = one(http, "CREATE STREAM big AS SELECT * FROM orders WHERE amount > 5;")
+    assert entity["@type"] == "currentStatus"
+    assert entity["commandId"] == "stream/`BIG`/create"
+    assert entity["commandStatus"]["status"] == "SUCCESS"
+    assert entity["commandStatus"]["queryId"].startswith("CSAS_BIG")
+    assert entity["commandSequenceNumber"] >= 0
+    assert entity["warnings"] == []
+
+
+def test_a_drop_and_a_terminate_are_commands_too(http: httpx.Client, service: FakeService) -> None:
+    (query,) = service.catalog.queries
+    assert one(http, f"TERMINATE {query};")["commandId"] == f"terminate/{query}/execute"
+    assert one(http, "DROP TABLE totals;")["commandId"] == "table/`TOTALS`/drop"
+
+
+def test_a_drop_of_what_is_not_there_warns(http: httpx.Client) -> None:
+    assert one(http, "DROP STREAM IF EXISTS nothing;")["warnings"] == [{"message": 'stream "NOTHING" does not exist'}]
+
+
+def test_an_insert_reaches_the_service(http: httpx.Client, service: FakeService) -> None:
+    assert one(http, "INSERT INTO orders (id, amount) VALUES ('a', 1);")["@type"] == "currentStatus"
+    assert [insert.target.name for insert in service.inserted] == ["ORDERS"]
+
+
+def test_lists(http: httpx.Client) -> None:
+    (stream,) = one(http, "SHOW STREAMS;")["streams"]
+    assert stream == {
+        "type": "STREAM",
+        "name": "ORDERS",
+        "topic": "orders",
+        "keyFormat": "KAFKA",
+        "valueFormat": "JSON",
+        "isWindowed": False,
+    }
+    (table,) = one(http, "SHOW TABLES;")["tables"]
+    assert (table["name"], table["type"]) == ("TOTALS", "TABLE")
+    (query,) = one(http, "SHOW QUERIES;")["queries"]
+    assert query["sinks"] == ["TOTALS"]
+    assert query["statusCount"] == {"RUNNING": 1}
+    assert query["queryType"] == "PERSISTENT"
+    assert [topic["name"] for topic in one(http, "SHOW TOPICS;")["topics"]] == ["orders"]
+    assert {"name": "COUNT", "type": "AGGREGATE"} in one(http, "SHOW FUNCTIONS;")["functions"]
+
+
+def test_describe(http: httpx.Client) -> None:
+    described = one(http, "DESCRIBE orders;")["sourceDescription"]
+    assert (described["name"], described["type"], described["topic"]) == ("ORDERS", "STREAM", "orders")
+    key, value = described["fields"]
+    assert (key["name"], key["type"], key["schema"]["type"]) == ("ID", "KEY", "STRING")
+    assert (value["name"], value["schema"]["type"], "type" in value) == ("AMOUNT", "INTEGER", False)
+    assert [query["sinks"] for query in described["readQueries"]] == [["TOTALS"]]
+
+
+def test_explain(http: httpx.Client, service: FakeService) -> None:
+    (query,) = service.catalog.queries
+    running = one(http, f"EXPLAIN {query};")["queryDescription"]
+    assert (running["id"], running["executionPlan"], running["sinks"]) == (query, f"plan of {query}", ["TOTALS"])
+    planned = one(http, "EXPLAIN SELECT id FROM orders EMIT CHANGES;")["queryDescription"]
+    assert (planned["executionPlan"], planned["sources"]) == ("plan of BoundSelect", ["ORDERS"])
+    assert planned["fields"][0]["name"] == "ID"
+
+
+def test_set_holds_for_the_statements_after_it(http: httpx.Client, service: FakeService) -> None:
+    text = "SET 'ksql.persistence.default.format.value'='JSON'; CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='s');"
+    response = run(http, text)
+    assert [entity["@type"] for entity in response.json()] == ["properties", "currentStatus"]
+    assert response.json()[0]["overwrittenProperties"] == ["ksql.persistence.default.format.value"]
+    assert service.catalog.find("S") is not None
+    (unset,) = run(http, "UNSET 'x'", streamsProperties={"x": 5, "y": True}).json()
+    assert unset["properties"] == [{"name": "y", "scope": "KSQL", "value": "true"}]
+
+
+def test_an_error_reports_the_statements_before_it_and_runs_none_after(
+    http: httpx.Client, service: FakeService
+) -> None:
+    before = "".join(f"INSERT INTO orders (id, amount) VALUES ('a', {i});\n" for i in range(6))
+    response = run(http, before + "INSERT INTO ordrs VALUES ('b', 7);\nINSERT INTO orders VALUES ('c', 8);")
+    error = response.json()
+    assert response.status_code == 400
+    assert (error["@type"], error["error_code"], error["sqlstate"]) == ("statement_error", 40001, "42P01")
+    assert error["statementText"] == "INSERT INTO ordrs VALUES ('b', 7)"
+    assert error["position"] == {"line": 7, "column": 13, "offset": len(before) + 12}
+    assert error["hint"] == 'Did you mean "ORDERS"?'
+    assert len(error["entities"]) == len(service.inserted) == 6
+
+
+def test_a_text_that_cannot_be_read_stops_only_what_follows_it(http: httpx.Client, service: FakeService) -> None:
+    error = run(http, "INSERT INTO orders VALUES ('a', 1); SELEC 1;").json()
+    assert (error["@type"], error["error_code"], error["sqlstate"]) == ("statement_error", 40001, "42601")
+    assert len(error["entities"]) == len(service.inserted) == 1
+
+
+def test_a_select_belongs_elsewhere(http: httpx.Client) -> None:
+    response = run(http, "SELECT * FROM totals;")
+    assert (response.status_code, response.json()["error_code"]) == (400, 40002)
+    assert "/query-stream" in response.json()["hint"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "says"), [(KafkaError("kafka is away"), "kafka is away"), (ZeroDivisionError(), "inside the server")]
+)
+def test_only_the_servers_own_trouble_is_a_server_error(
+    http: httpx.Client, service: FakeService, failure: Exception, says: str
+) -> None:
+    service.failing = failure
+    response = run(http, "DROP TABLE totals;")
+    assert (response.status_code, response.json()["error_code"]) == (500, 50000)
+    assert says in response.json()["message"]
