@@ -95,31 +95,45 @@ class Service:
     def __init__(
         self,
         settings: Settings,
-        broker: EmbeddedBroker | None,
         sessions: Sessions,
         store: DuckDbStore,
-        progress: Callable[[str], None],
+        *,
+        progress: Callable[[str], None] = quiet,
     ) -> None:
+        """Takes over the store, not the sessions."""
         self.settings = settings
-        self._broker, self._sessions, self._store = broker, sessions, store
+        self._sessions, self._store = sessions, store
+        self._processes = ExitStack()
         self._failed = Event()
         self._failure: HoldfastError | None = None
         self._pushes: dict[str, Push] = {}
         self._pushes_lock = Lock()
         self._wakeup = Wakeup()
 
+        with ExitStack() as undo:
+            self._start(undo, progress)
+            undo.pop_all()
+
+    def _start(self, undo: ExitStack, progress: Callable[[str], None]) -> None:
+        """Join the parts and recover. What a refused start has opened, `undo` closes."""
+        settings, store = self.settings, self._store
         self._admin = Admin(settings)
+        self._admin.create(TopicSpec(name=settings.processing_log_topic))
         self._ranges = RangeReader(settings, self._admin)
+        undo.callback(self._ranges.close)
         self._lease = Lease(settings, self._admin, self._ranges, on_lost=self._lease_lost)
         self._lease.acquire(store.id)
+        undo.callback(self._lease.release)
         self._log = CommandLog(settings, self._admin, self._ranges)
+        undo.callback(self._log.close)
         self._log.open()
         catalog, last = self._read_catalog()
 
         self._clock = Clock(store)
-        self._engine = Engine(sessions, spark_kafka_options(settings))
+        self._engine = Engine(self._sessions, spark_kafka_options(settings))
         self._decoder = RecordDecoder(self._engine)
         self._reader = TopicReader(settings, self._admin)
+        undo.callback(self._reader.close)
         ticker = Ticker(self._engine, store, self._decoder)
         backfill = Backfill(settings, store, self._clock, self._admin, self._ranges)
         self._cluster = Cluster(
@@ -137,8 +151,11 @@ class Service:
         self._cluster.listeners.append(lambda _time, _outcome: self._wakeup.ring())
 
         progress("recovering")
-        self._publishing.recover()
+        self._publishing.fence()
         self._commands.recover()
+        if settings.rebuild:
+            backfill.set_floor(self._publishing.sink_ends())
+        self._publishing.recover()
         self._publishing.start()
         self._coordinator.start()
 
@@ -263,6 +280,10 @@ class Service:
     def _lease_lost(self) -> None:
         self._fail(ServiceTaken("another server has taken this service id", hint="Stop one of the two."))
 
+    def ends_with(self, processes: ExitStack) -> None:
+        """End these too with the service, after it."""
+        self._processes = processes
+
     def stop(self) -> None:
         """End in order: no more ticks, the outbox published, the store closed, then the other processes."""
         for id_ in list(self._pushes):
@@ -275,9 +296,7 @@ class Service:
         self._ranges.close()
         self._lease.release()
         self._store.close()
-        self._sessions.stop()
-        if self._broker is not None:
-            self._broker.stop()
+        self._processes.close()
 
 
 def start_service(settings: Settings, *, progress: Callable[[str], None] = quiet) -> Service:
@@ -286,8 +305,8 @@ def start_service(settings: Settings, *, progress: Callable[[str], None] = quiet
     if settings.rebuild:
         set_aside(settings.data_dir / "store")
     store = open_store(settings.data_dir / "store", memory_limit=f"{settings.store_memory}B")
-    with ExitStack() as started:
-        started.callback(store.close)
+    with ExitStack() as opened, ExitStack() as started:
+        opened.callback(store.close)
         jars = fetch_jars(JarSet.SPARK, settings.jar_dir, java=java, ivy_settings=settings.ivy_settings)
         broker = EmbeddedBroker(settings) if settings.kafka is None else None
         with ThreadPoolExecutor(1) as beside:
@@ -307,9 +326,9 @@ def start_service(settings: Settings, *, progress: Callable[[str], None] = quiet
             if broker is not None:
                 starting.result()
                 settings = settings.at_kafka(broker.bootstrap)
-        Admin(settings).create(TopicSpec(name=settings.processing_log_topic, partitions=1))
-        service = Service(settings, broker, sessions, store, progress)
-        started.pop_all()
+        service = Service(settings, sessions, store, progress=progress)
+        service.ends_with(started.pop_all())
+        opened.pop_all()
         return service
 
 

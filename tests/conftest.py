@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from holdfast.app import Service
 from holdfast.config import Settings, load
 from holdfast.jars import JarSet, fetch_jars, find_java
 from holdfast.kafka.admin import Admin, TopicSpec
@@ -18,6 +19,7 @@ from holdfast.kafka.consumer import RangeReader
 from holdfast.names import ServiceId, TopicName
 from holdfast.runtime.spark.engine import Engine
 from holdfast.runtime.spark.session import Sessions, open_sessions
+from holdfast.runtime.store.duckdb.store import open_store
 
 numbers = itertools.count(1)
 
@@ -94,3 +96,11 @@ def new_topic(admin: Admin) -> Callable[..., TopicName]:
         return name
 
     return create
+
+
+@pytest.fixture
+def service(settings: Settings, sessions: Sessions) -> Iterator[Service]:
+    """A whole server without its HTTP, on the shared Spark and broker."""
+    started = Service(settings, sessions, open_store(settings.data_dir / "store"))
+    yield started
+    started.stop()

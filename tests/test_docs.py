@@ -2,12 +2,22 @@
 
 import importlib
 import re
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from holdfast.app import Service
+from holdfast.errors import ReadError
+from holdfast.sql.bind import bind
+from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, SelectKind
+from holdfast.sql.parse import ParsedStatement, statements
+from holdfast.sql.statements import Describe, Show
+
 DOCS = Path(__file__).parents[1] / "docs"
-NAMES = sorted({name for page in DOCS.glob("*.md") for name in re.findall(r"`(holdfast(?:\.\w+)+)`", page.read_text()) if not name.endswith(".toml")})
+TEXTS = [page.read_text() for page in sorted(DOCS.glob("*.md"))]
+NAMES = sorted({n for text in TEXTS for n in re.findall(r"`(holdfast(?:\.\w+)+)`", text) if n != "holdfast.toml"})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -29,3 +39,50 @@ def test_the_pages_that_the_readme_links_to_exist() -> None:
     links = re.findall(r"\]\(([^)#]+)\)", (root / "README.md").read_text())
     assert links
     assert [link for link in links if not (root / link).exists() and "benchmarks" not in link] == []
+
+
+def test_every_example_of_the_sql_page_runs_in_order(service: Service) -> None:
+    """Pulls wait for what was inserted before them, as a reader of the page would."""
+    page = (DOCS / "sql.md").read_text()
+    answers: dict[str, list[dict[str, object]]] = {}
+    for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL):
+        for parsed in statements(block):
+            answers[parsed.text] = _run(service, parsed)
+    by_user = next(rows for text, rows in answers.items() if text.startswith("SELECT * FROM views_per_user"))
+    assert by_user == [{"r0": "ann", "r1": 2, "r2": 550, "r3": 430, "r4": 275.0}]
+    assert next(rows for text, rows in answers.items() if text.startswith("SELECT id, name")) == [
+        {"r0": "ann", "r1": "Ann"}
+    ]
+    assert service.catalog.find("SENIORS") is None
+
+
+def _run(service: Service, parsed: ParsedStatement) -> list[dict[str, object]]:
+    bound = bind(parsed.statement, service.catalog, {})
+    match bound:
+        case BoundSelect(kind=SelectKind.PULL):
+            return _answer(service, bound)
+        case BoundSelect():
+            push = service.push(bound, {"auto.offset.reset": "earliest"})
+            batch = push.next(60)
+            service.close_push(push.id)
+            assert batch is not None
+            return batch.rows.to_pylist()
+        case BoundInsert():
+            service.insert(bound)
+        case BoundExplain(statement=inner):
+            assert "sink" in service.explain(inner, parsed.text).lower()
+        case Show() | Describe():
+            assert service.catalog.objects
+        case _:
+            service.execute(parsed, {})
+    return []
+
+
+def _answer(service: Service, bound: BoundSelect) -> list[dict[str, object]]:
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline:
+        with suppress(ReadError):
+            if rows := service.pull(bound).rows.to_pylist():
+                return rows
+        time.sleep(0.1)
+    return []

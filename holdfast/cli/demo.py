@@ -104,7 +104,7 @@ class Demo:
         with ExitStack() as parts:
             self._says("Start", "A Kafka broker, Spark, the store and the HTTP server, all on this machine.")
             taken = parts.enter_context(listen(self._settings))
-            service = self._timed(lambda: start_service(self._settings, progress=self._detail))
+            service = self._timed("started", lambda: start_service(self._settings, progress=self._detail))
             parts.callback(service.stop)
             server = parts.enter_context(running(service, taken))
             client = parts.enter_context(Client(server.url))
@@ -116,13 +116,13 @@ class Demo:
             self._says("Load orders", f"{FIRST_ORDERS} records by a Kafka producer, one by INSERT.")
             orders = Orders(service.settings, random.Random(7))
             parts.callback(orders.close)
-            self._timed(lambda: orders.send(FIRST_ORDERS))
+            self._timed("sent", lambda: orders.send(FIRST_ORDERS))
             self._execute(client, INSERT_ORDER)
 
             self._says("Derive", "A stream of some orders and a table of totals; both stay current from now on.")
             self._execute(client, CREATE_LARGE)
             self._execute(client, CREATE_SALES)
-            rows = self._timed(lambda: self._when_ready(client))
+            rows = self._timed("caught up with all orders", lambda: self._when_ready(client))
             put(self._console, sales_table(rows), indent=2)
 
             self._says("Watch", f"Orders keep coming; a push query brings each change, for {seconds:.0f} s.")
@@ -131,7 +131,7 @@ class Demo:
 
             self._says("Ask", "A pull query reads the table as it is now.")
             self._statement(ASK_ONE)
-            found = self._timed(lambda: asked(client, ASK_ONE))
+            found = self._timed("answered", lambda: asked(client, ASK_ONE))
             put(self._console, found, indent=2)
             self._execute(client, "SHOW QUERIES;")
             self._says("Stop", "The server, Spark and the broker end; the folder is removed.")
@@ -160,11 +160,11 @@ class Demo:
         for entity in client.execute(text):
             print_entity(self._console, entity)
 
-    def _timed(self, call: Callable[[], T]) -> T:
+    def _timed(self, doing: str, call: Callable[[], T]) -> T:
         began = time.monotonic()
         done = call()
         took = time.monotonic() - began
-        self._detail(f"took {took * 1000:.0f} ms" if took < 1 else f"took {took:.1f} s")
+        self._detail(f"{doing} in {took * 1000:.0f} ms" if took < 1 else f"{doing} in {took:.1f} s")
         return done
 
     # ---- the table

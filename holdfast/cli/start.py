@@ -11,6 +11,7 @@ from types import FrameType
 from rich.text import Text
 
 from holdfast.cli.printing import output, told_errors
+from holdfast.client.client import DEFAULT_SERVER
 from holdfast.config import SECTIONS, load
 from holdfast.errors import ConfigError
 
@@ -35,14 +36,16 @@ def run(flags: Mapping[str, object], others: Sequence[str], config: Path | None)
             # Spark takes a second to import; a wrong setting or a taken port is told before.
             from holdfast.app import start_service
 
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            for number in SIGNALS:
+                signal.signal(number, signal.default_int_handler)
             service = start_service(settings, progress=say)
             try:
                 with stopped_by_signals() as stop:
                     console.print(Text(f"Holdfast {service.version} listens on {address(taken)}", style="bold"))
                     if service.settings.kafka:
                         console.print(Text(f"Kafka is at {service.settings.kafka}"))
-                    console.print(Text('Ask with: holdfast sql -e "SHOW STREAMS;"  Stop with Ctrl-C.'))
+                    server = "" if address(taken) == DEFAULT_SERVER else f" --server {address(taken)}"
+                    console.print(Text(f'Ask with: holdfast sql{server} -e "SHOW STREAMS;"  Stop with Ctrl-C.'))
                     console.file.flush()
                     serve(service, settings, stop=stop, taken=taken)
                     say("stopping")

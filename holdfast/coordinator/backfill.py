@@ -5,7 +5,7 @@ last tick, all in one slice. A query of a derived stream reads the stream's sink
 then what is still owed to it. Queries at the same place of the same input share a slice.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -58,6 +58,11 @@ class Backfill:
             return self._of_table(source.name, keeper, together)
         return self._of_derived_stream(source, keeper, together)
 
+    def set_floor(self, ends: Iterable[Moved]) -> None:
+        """What sink topics hold up to here was written by a store that is given up: it will all be written again."""
+        for end in ends:
+            self._store.put(f"floor/{end.topic}/{end.partition}", str(end.end_offset))
+
     def _at(self, query: QueryId) -> dict[Partition, int]:
         return read_ends(self._store.positions(query))
 
@@ -79,6 +84,10 @@ class Backfill:
         unread = [p for p in ends if p not in at]
         first = self._admin.starts(unread) if unread else {}
         return {p: min(at.get(p, first.get(p, 0)), end) for p, end in ends.items()}
+
+    def _above_floor(self, starts: Ends, ends: Ends) -> dict[Partition, int]:
+        floors = {p: int(self._store.get(f"floor/{p[0]}/{p[1]}") or 0) for p in starts}
+        return {p: min(max(start, floors[p]), ends[p]) for p, start in starts.items()}
 
     def _read(self, ranges: Mapping[Partition, tuple[int, int]]) -> dict[TopicName, ViewInput]:
         if sum(end - start for start, end in ranges.values()) > self._settings.small_tick_records:
@@ -104,7 +113,7 @@ class Backfill:
             ends = {
                 p: end for p, end in as_ends(self._store.published_at(self._store.last_time())).items() if p[0] == topic
             }
-            starts = self._starts(self._at(next(iter(together))), ends)
+            starts = self._above_floor(self._starts(self._at(next(iter(together))), ends), ends)
             until = bounded(starts, ends, self._settings.max_records_per_tick)
             if any(until[p] > start for p, start in starts.items()):
                 reading = TopicInput(topic, decoder, decoded_view(topic, decoder))

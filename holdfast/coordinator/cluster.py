@@ -66,6 +66,7 @@ class Cluster:
         self._catalog = EMPTY
         self._checked_at = 0.0
         self._topic_ids: dict[TopicName, str] = {}
+        self._lost: set[TopicName] = set()
         self._installed_at = 0.0
         self.dataflow = Dataflow()
         self.progress: dict[QueryId, Progress] = {}
@@ -114,9 +115,9 @@ class Cluster:
             self._store.create_outbox(query, program.layout)
         self.dataflow.add(program)
         positions = self._store.positions(query)
-        if latest and not positions:
+        if latest and not positions and not self._reads_table(program):
             stage = self._store.stage()
-            stage.move(query, [*self._ends_of(program), riding() if isinstance(program.source, TopicInput) else own()])
+            stage.move(query, [*self._ends_of(program), riding()])
             self._commit(stage, Outcome())
             positions = self._store.positions(query)
         if is_riding(positions):
@@ -124,6 +125,11 @@ class Cluster:
             self._show([program])
         else:
             self.progress[query] = Progress(Status.BUILDING)
+
+    def _reads_table(self, program: Program) -> bool:
+        """A table is its rows, whenever they came: a query over one always begins with them."""
+        keeper = self.dataflow.keeper(program.source.name) if isinstance(program.source, ObjectInput) else None
+        return keeper is not None and keeper.collection is not None
 
     def _query_program(self, entry: QueryEntry) -> Program:
         plan = decode(entry.plan).query
@@ -145,6 +151,10 @@ class Cluster:
         for name in [name for name in self.dataflow.topics if name not in catalog.objects]:
             self.dataflow.forget(name)
             self._store.drop_collection(CollectionId(name))
+        for topic in (self._topic_ids.keys() | self._lost) - {found.topic for found in catalog.objects.values()}:
+            self._topic_ids.pop(topic, None)
+            self._lost.discard(topic)
+            self._store.put(f"topic/{topic}", None)
 
     def drop_strays(self) -> None:
         """Drop what a crash left of objects that are gone. Once, after the first `install`."""
@@ -167,9 +177,9 @@ class Cluster:
         ends = self._remap()
         topics = self._admin.describe(wanted)
         partitions = [(t.name, p) for t in topics.values() for p in range(t.partitions)]
-        new = [p for p in partitions if p not in ends]
+        known = {topic for topic in topics if self._store.get(f"topic/{topic}") is not None}
+        new = [p for p in partitions if p not in ends or p[0] not in known]
         if new:
-            known = {topic for topic, _ in ends}
             fresh = self._admin.ends([p for p in new if p[0] not in known])
             found = {p: fresh.get(p, 0) for p in new}
             stage = self._store.stage()
@@ -192,6 +202,7 @@ class Cluster:
     def _lose_topic(self, topic: TopicName, reason: str) -> None:
         """Stop the queries of a topic that is not the one they have read."""
         self._topic_ids.pop(topic, None)
+        self._lost.add(topic)
         hint = "To start over with the new topic, drop the queries and objects that read it and create them again."
         for program in self.dataflow.programs.values():
             if isinstance(program.source, TopicInput) and program.source.topic == topic:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from threading import Event, Lock, Thread
 from typing import Protocol
@@ -44,20 +44,22 @@ class Publishing:
         self._fenced = fenced
         self._on_published = published
         self._published: Marker | None = None
+        self._in_doubt = False
         self._wake = Event()
         self._stopping = Event()
         self._turn = Lock()
         self._thread = Thread(target=self._loop, name="publisher", daemon=True)
         self.problem: str | None = None
 
-    def recover(self) -> None:
-        """Fence the process before this one and forget what it had published. Before any tick."""
+    def fence(self) -> None:
+        """Fence the process before this one, and learn how far it had published. Before any tick."""
         marker = self._publisher.start()
-        if marker is None or marker.store != self._store.id:
-            return
-        self._published = marker
-        if marker.complete:
-            self._store.settle(marker.time, self._sink_ends())
+        self._published = marker if marker is not None and marker.store == self._store.id else None
+
+    def recover(self) -> None:
+        """Forget what the process before this one had published. Once all sinks are known, before `start`."""
+        if self._published is not None and self._published.complete:
+            self._store.settle(self._published.time, self.sink_ends())
 
     def start(self) -> None:
         self._thread.start()
@@ -99,19 +101,20 @@ class Publishing:
             except Fenced as error:
                 self._fenced(error)
                 return
-            except TransactionAborted:
-                self._published = self._publisher.last_marker()
-                self._wake.set()
             except KafkaError as error:
-                self.problem = str(error)
-                log.warning("publishing failed, trying again: %s", error)
-                if self._stopping.wait(RETRY_SECONDS):
-                    return
+                self._in_doubt = True
                 self._wake.set()
+                if not isinstance(error, TransactionAborted):
+                    self.problem = str(error)
+                    log.warning("publishing failed, trying again: %s", error)
+                    if self._stopping.wait(RETRY_SECONDS):
+                        return
             if self._stopping.is_set() and not self._wake.is_set():
                 return
 
     def _publish_all(self) -> None:
+        if self._in_doubt:
+            self._look_again()
         last: Time | None = None
         ends: dict[Partition, int] = {}
         owed = sorted(self._store.owed(), key=lambda o: (o.time, o.sink))
@@ -124,12 +127,20 @@ class Publishing:
                     rows = self._store.owed_rows(part.sink, time)
                     outgoing.append(Outgoing(sink.topic, sink.encoder.encode(rows, self._store)))
             ends |= self._publisher.publish(self._store.id, time, outgoing, published=self._published)
+            self._published = Marker(self._store.id, time, rows=0, chunk=0, complete=True)
             last = time
         if last is not None:
             self._store.settle(last, [Moved(topic, partition, end) for (topic, partition), end in ends.items()])
             self._on_published()
 
-    def _sink_ends(self) -> list[Moved]:
+    def _look_again(self) -> None:
+        """After a failure: give up what was begun, and ask Kafka how far publishing really came."""
+        with suppress(KafkaError):
+            self._publisher.abort()
+        self._published = self._publisher.last_marker()
+        self._in_doubt = False
+
+    def sink_ends(self) -> list[Moved]:
         """Where the sink topics end, when nobody is publishing."""
         topics = self._admin.describe({sink.topic for sink in self._sinks().values()})
         partitions = [(t.name, p) for t in topics.values() for p in range(t.partitions)]

@@ -53,6 +53,7 @@ class TopicReader:
         self._positions: dict[Partition, int] = {}
         self._at_end: set[Partition] = set()
         self._known: set[TopicName] = set()
+        self._problem: KafkaError | None = None
 
     @property
     def positions(self) -> Mapping[Partition, int]:
@@ -88,6 +89,9 @@ class TopicReader:
 
         May return before that without records, when only positions moved.
         """
+        if self._problem is not None:
+            problem, self._problem = self._problem, None
+            raise problem
         messages = self._consumer.consume(1, timeout)
         if not messages:
             return Fetched()
@@ -99,7 +103,11 @@ class TopicReader:
         lost: dict[Partition, TopicChanged] = {}
         if len(records) < len(messages):
             for message in messages:
-                self._take_event(message, moved, lost)
+                try:
+                    self._take_event(message, moved, lost)
+                except KafkaError as problem:
+                    # The records beside it are read and must not be lost: it is told by the next poll.
+                    self._problem = problem
         self._positions |= {partition: at for partition, at in moved.items() if partition in self._positions}
         self.remove(lost)
         return Fetched(to_arrow(records), moved, lost)

@@ -127,7 +127,7 @@ def make_app(service: Service) -> FastAPI:
     async def info() -> Response:
         told = {
             "version": service.version,
-            "kafkaClusterId": service.cluster_id,
+            "kafkaClusterId": await threaded(lambda: service.cluster_id),
             "ksqlServiceId": service.settings.service_id,
             "serverStatus": "RUNNING",
         }

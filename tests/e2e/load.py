@@ -49,11 +49,15 @@ class Load:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
-        """End after the batch that is being written."""
+    def halt(self) -> None:
+        """End after the batch that is being written, however that ends."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(2 * SECONDS)
+
+    def stop(self) -> None:
+        """End, with everything written."""
+        self.halt()
         assert not self._thread.is_alive(), "the load did not stop"
         if self._failure is not None:
             raise AssertionError("the load failed") from self._failure

@@ -14,7 +14,7 @@ from .topics import create_topics, read
 CATCH_UP_SECONDS = 180.0
 DYING_SECONDS = 90.0
 
-UNEVEN = {"small_tick_records": "400", "max_records_per_tick": "1500", "transaction_rows": "100"}
+UNEVEN = {"small_tick_records": "1500", "max_records_per_tick": "4000", "transaction_rows": "150"}
 """What piles up while a server is down then needs large ticks, several of them, and chunks of transactions."""
 
 
@@ -28,6 +28,12 @@ class Rig:
         self.starts: list[float] = []
         create_topics(self.kafka, f"{self.prefix}_events", f"{self.prefix}_facts")
         self.load = Load(self.kafka, f"{self.prefix}_events", f"{self.prefix}_facts", seed=seed)
+
+    def __enter__(self) -> "Rig":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.load.halt()
 
     def begin(self) -> None:
         """The first start: create everything, then let the load begin."""

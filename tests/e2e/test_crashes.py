@@ -52,7 +52,11 @@ def make_server(tmp_path: Path, broker: EmbeddedBroker) -> Iterator[Callable[...
 @pytest.mark.timeout(1500)
 def test_a_crash_at_any_point_loses_nothing_and_repeats_nothing(make_server):
     assert {point for point, _, _ in CHAIN} == set(CRASH_POINTS)
-    rig = Rig(make_server("crashes", **UNEVEN), seed=1)
+    with Rig(make_server("crashes", **UNEVEN), seed=1) as rig:
+        crash_everywhere(rig)
+
+
+def crash_everywhere(rig: Rig) -> None:
     rig.begin()
     time.sleep(2)
     rig.server.kill()
@@ -98,8 +102,12 @@ def test_many_kills_at_random_moments_lose_nothing_and_repeat_nothing(make_serve
 
 
 def kill_at_random(server: Server, *, kills: int, seed: int) -> None:
-    choose = random.Random(seed)
-    rig = Rig(server, seed=seed)
+    with Rig(server, seed=seed) as rig:
+        kill_often(rig, random.Random(seed), kills)
+
+
+def kill_often(rig: Rig, choose: random.Random, kills: int) -> None:
+    server = rig.server
     rig.begin()
     server.kill()
     later, last = list(LATER), "the first kill"

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 SECONDS = 60.0
-IDEMPOTENT = {"enable.idempotence": True, "partitioner": "murmur2_random", "linger.ms": 2}
+IDEMPOTENT = {"enable.idempotence": True, "partitioner": "murmur2_random", "linger.ms": 2, "log_level": 2}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ bad records costs no second pass. `tombstone` is true where the value was null.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from holdfast.errors import NotSupported
 from holdfast.runtime.plan.formats import FormatInfo, Formats, SerdeFeature
@@ -70,10 +71,10 @@ class Decoder:
     def spellings_sql(self, view: str) -> str:
         """The SELECT of all top-level JSON names in a view's values and keys."""
         sources = []
-        if _is_json(self.formats.value_format):
-            sources.append(json.names_sql("value", view))
+        if _is_json(self.formats.value_format) and not _value_unwrapped(self):
+            sources.append(json.names_sql("value", self.schema.value, view))
         if _is_json(self.formats.key_format) and not _key_unwrapped(self):
-            sources.append(json.names_sql("key", view))
+            sources.append(json.names_sql("key", self.schema.key, view))
         return " UNION ".join(sources)
 
     def reason_sql(self, view: str, spellings: frozenset[str], limit: int) -> str:
@@ -111,13 +112,13 @@ def _json(columns: Sequence[Column], raw: str, *, unwrapped: bool, prefix: str, 
     if not columns:
         return Side((), (), (), "false", None)
     parsed, texts = f"{prefix}j", [f"{prefix}t{i}" for i in range(len(columns))]
-    spelled = json.spellings([c.name for c in columns], names if not unwrapped else frozenset())
+    spelled = [[json.UNWRAPPED]] if unwrapped else json.spellings([c.name for c in columns], names)
     return Side(
         parsed=((parsed, json.parse_sql(raw, spelled, unwrapped=unwrapped)),),
         texts=tuple((text, json.text_sql(parsed, found)) for text, found in zip(texts, spelled, strict=True)),
         typed=tuple(json.decode_sql(text, column.type) for text, column in zip(texts, columns, strict=True)),
         corrupt=json.corrupt_sql(raw, parsed),
-        misspelled=None if unwrapped else json.misspelled_sql(raw, texts, columns, spelled),
+        misspelled=None if unwrapped else json.misspelled_sql(raw, texts, columns, {*names, *chain(*spelled)}),
     )
 
 

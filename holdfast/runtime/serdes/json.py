@@ -17,14 +17,17 @@ null and a missing name read as NULL. Names are matched without regard to case: 
 topic uses is a field of the parsed struct, because Spark matches exactly.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from holdfast.errors import NotSupported
 from holdfast.runtime.expressions.physical import Dialect, string_literal
 from holdfast.types import Column, Decimal, Scalar, SqlType
 
-CORRUPT = "_corrupt"
+CORRUPT = "__holdfast_corrupt__"
 UNWRAPPED = "v"
+DATES = (-2_147_483_646, 2_147_483_646)
+TIMESTAMPS = (-9_223_372_022_400_000, 9_223_372_036_854_774)
+"""What the store can hold; the next ones are its infinities."""
 OPTIONS = f"map('columnNameOfCorruptRecord', '{CORRUPT}', 'allowSingleQuotes', 'false')"
 
 
@@ -34,7 +37,7 @@ def spellings(columns: Sequence[str], seen: frozenset[str]) -> list[list[str]]:
     found = []
     taken: set[str] = set()
     for column in columns:
-        others = sorted({s for s in (*seen, column.lower()) if s.upper() == column.upper()} - own - taken)
+        others = sorted({s for s in (*seen, column.lower()) if s.lower() == column.lower()} - own - taken)
         taken.update(others)
         found.append([column, *others])
     return found
@@ -72,30 +75,43 @@ def decode_sql(text: str, type_: SqlType) -> str:
         case Scalar.BYTES:
             return f"try_to_binary({text}, 'base64')"
         case Scalar.DATE:
-            return f"date_add(DATE'1970-01-01', CAST({text} AS INT))"
+            return f"date_add(DATE'1970-01-01', {_within(text, 'INT', DATES)})"
         case Scalar.TIMESTAMP:
-            return f"CAST(timestamp_millis(CAST({text} AS BIGINT)) AS TIMESTAMP_NTZ)"
+            return f"CAST(timestamp_millis({_within(text, 'BIGINT', TIMESTAMPS)}) AS TIMESTAMP_NTZ)"
         case Decimal(precision, scale):
             return f"CAST({text} AS DECIMAL({precision},{scale}))"
         case _:
             raise unsupported(type_)
 
 
+def _within(text: str, spark: str, limits: tuple[int, int]) -> str:
+    """A number that both engines can count as days or milliseconds, else NULL: Spark fails where it overflows."""
+    number, (least, greatest) = f"CAST({text} AS {spark})", limits
+    return f"IF({number} BETWEEN {least} AND {greatest}, {number}, NULL)"
+
+
 def corrupt_sql(raw: str, parsed: str) -> str:
-    return f"{parsed} IS NULL OR {parsed}.{CORRUPT} IS NOT NULL OR octet_length({raw}) = 0"
+    unreadable = f"octet_length({raw}) = 0 OR NOT is_valid_utf8(CAST({raw} AS STRING))"
+    return f"{parsed} IS NULL OR {parsed}.{CORRUPT} IS NOT NULL OR {unreadable}"
 
 
-def misspelled_sql(raw: str, texts: Sequence[str], columns: Sequence[Column], spelled: Sequence[Sequence[str]]) -> str:
-    """True when a record lacks a column but has its name in a spelling that was not looked for."""
+def misspelled_sql(raw: str, texts: Sequence[str], columns: Sequence[Column], known: Iterable[str]) -> str:
+    """True when a record lacks a column but has its name in a spelling that is not known."""
     lacking = " OR ".join(f"{text} IS NULL" for text in texts)
-    known = ", ".join(string_literal(name, Dialect.SPARK) for names in spelled for name in names)
-    wanted = ", ".join(string_literal(column.name.lower(), Dialect.SPARK) for column in columns)
-    other = f"exists(json_object_keys(CAST({raw} AS STRING)), n -> lower(n) IN ({wanted}) AND n NOT IN ({known}))"
+    names = ", ".join(string_literal(name, Dialect.SPARK) for name in sorted(set(known)))
+    unknown = f"n -> lower(n) IN ({_wanted(columns)}) AND n NOT IN ({names})"
+    other = f"exists(json_object_keys(CAST({raw} AS STRING)), {unknown})"
     return f"(({lacking}) AND coalesce({other}, false))"
 
 
-def names_sql(raw: str, view: str) -> str:
-    return f"SELECT explode(json_object_keys(CAST({raw} AS STRING))) AS name FROM {view}"
+def names_sql(raw: str, columns: Sequence[Column], view: str) -> str:
+    """The SELECT of the names in a view's records that spell a column; others would be learnt for nothing."""
+    names = f"SELECT explode(json_object_keys(CAST({raw} AS STRING))) AS name FROM {view}"
+    return f"SELECT DISTINCT name FROM ({names}) WHERE lower(name) IN ({_wanted(columns)})"
+
+
+def _wanted(columns: Sequence[Column]) -> str:
+    return ", ".join(string_literal(column.name.lower(), Dialect.SPARK) for column in columns)
 
 
 def encode_sql(columns: Sequence[Column], physical: Sequence[str], *, unwrapped: bool) -> str:

@@ -8,7 +8,7 @@
 | STRING  | UTF-8                                    |
 | BYTES   | as they are                              |
 
-Any other length for a number cannot be decoded.
+A number of another length, or a text that is not UTF-8, cannot be decoded.
 """
 
 from collections.abc import Sequence
@@ -56,6 +56,8 @@ def decode_sql(raw: str, type_: SqlType) -> str:
 
 
 def corrupt_sql(raw: str, type_: SqlType) -> str:
+    if type_ is Scalar.STRING:
+        return f"NOT is_valid_utf8(CAST({raw} AS STRING))"
     width = WIDTHS.get(type_) if isinstance(type_, Scalar) else None
     return "false" if width is None else f"octet_length({raw}) <> {width}"
 

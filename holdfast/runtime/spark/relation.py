@@ -30,7 +30,7 @@ class StreamRelation:
     def scope(self) -> Scope:
         return Scope.of(
             [
-                *(ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(self.key)),
+                *key_columns(self.key, self.value),
                 *(ScopeColumn(c.name, c.type, f"c{i}") for i, c in enumerate(self.value)),
                 *pseudo_columns(self.key + self.value, stream=True),
             ]
@@ -57,7 +57,7 @@ class TableRelation:
         prefix = side.value
         return Scope.of(
             [
-                *(ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(self.key)),
+                *key_columns(self.key, self.value),
                 *(ScopeColumn(c.name, c.type, f"{prefix}{i}") for i, c in enumerate(self.value)),
                 *pseudo_columns(self.key + self.value, prefix=f"{prefix}_"),
             ]
@@ -69,6 +69,12 @@ class TableRelation:
 
 
 Relation = StreamRelation | TableRelation
+
+
+def key_columns(key: Iterable[Column], value: Iterable[Column]) -> list[ScopeColumn]:
+    """The key columns; before an aggregation a plan has some of them as value columns too, which then are meant."""
+    taken = {column.name for column in value}
+    return [ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(key) if c.name not in taken]
 
 
 def pseudo_columns(own: Iterable[Column], *, stream: bool = False, prefix: str = "") -> list[ScopeColumn]:

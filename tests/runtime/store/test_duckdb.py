@@ -11,6 +11,7 @@ from holdfast.errors import ReadError, StoreError
 from holdfast.names import CollectionId, QueryId, TopicName
 from holdfast.runtime.store import schemas
 from holdfast.runtime.store.duckdb import open_store
+from holdfast.runtime.store.duckdb.stage import LOOKED_UP
 from holdfast.runtime.store.port import Layout, Merge, Moved, Owed, RideAlong, Time
 from holdfast.types import Array, Decimal, Map, Scalar, Struct, StructField
 from tests.runtime.store.rows import (
@@ -394,3 +395,26 @@ def test_changes_keep_every_change_of_a_key_in_order(store):
     ]
     assert changes(store, TABLE, 2, 4) == [(3, "a", True, 1, "x", 10, False, None, None, None)]
     assert changes(store, TABLE, 3, 4) == []
+
+
+@pytest.mark.parametrize("keys", [LOOKED_UP, LOOKED_UP + 500])
+def test_rows_are_replaced_rightly_also_when_a_checkpoint_comes_between(store, keys):
+    make(store)
+    store.create_state(TOTALS, TOTALS_LAYOUT)
+    totals = partials(TOTALS_LAYOUT, *(((i,), (i, "x"), 0) for i in range(keys)))
+    for time in range(2, 8):
+        stage = store.stage()
+        # Deletes of the first rows make a checkpoint move the others.
+        rows = [((str(i),), (time, "x") if i % 5 > time % 5 else None, time) for i in range(keys)]
+        stage.upsert(QUERY, TABLE, upserts(LAYOUT, *rows))
+        stage.merge(QUERY, TOTALS, totals, SUM_AND_LAST)
+        store._core.checkpoint(beyond=-1)
+        stage.commit(Time(time))
+        expected = sorted(((str(i), time, "x", time) for i in range(keys) if i % 5 > time % 5), key=repr)
+        assert snapshot(store, TABLE, time) == expected
+        stage = store.stage()
+        stage.merge(QUERY, TOTALS, totals, SUM_AND_LAST)
+        assert {(row[0], row[2]) for row in plain(stage.state_delta(TOTALS))} == {
+            (i, i * (time - 1)) for i in range(keys)
+        }
+        stage.abandon()

@@ -16,7 +16,8 @@ def build_stream_group_by(step: StreamGroupBy, source: StreamRelation, meaning: 
     expressions = [parse_expression(text) for text in step.group_by_expressions]
     scope = source.scope()
     key = tuple(Column(_name(e, i), meaning.type(e, scope), Role.KEY) for i, e in enumerate(expressions))
-    keys = [f"{meaning.spark(e, scope)} AS k{i}" for i, e in enumerate(expressions)]
+    # A bad row has no group: an expression could make a key of its nulls, and take good rows with it.
+    keys = [f"IF(bad > 0, NULL, {meaning.spark(e, scope)}) AS k{i}" for i, e in enumerate(expressions)]
     inner = f"SELECT {', '.join([*keys, *source.values, 'ts', 'part', 'off', 'bad'])} FROM ({source.sql})"
     grouped = StreamRelation(inner, key, source.value)
     return StreamRelation(f"SELECT * FROM ({inner}) WHERE {_grouped(grouped)}", key, source.value)

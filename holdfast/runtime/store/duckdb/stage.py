@@ -311,18 +311,26 @@ def _state_stage(state: State) -> str:
     return f"temp.stage_{state.table}"
 
 
-def _find_again(stage: str, table: str, run: Callable[[str], object]) -> None:
-    run(f"UPDATE {stage} SET r = t.rowid FROM {table} t WHERE t.k = {stage}.k")
+LOOKED_UP = 1_000
+"""Up to this many keys are found faster through the index; more are by the row ids found when staging."""
+
+
+def _same_row(table: str, stage: str, keys: int, run: Callable[[str], object], *, find_again: bool) -> str:
+    """The condition that joins a staged row `x` to the row that it replaces."""
+    if keys <= LOOKED_UP:
+        return f"{table}.k = x.k"
+    if find_again:
+        run(f"UPDATE {stage} SET r = t.rowid FROM {table} t WHERE t.k = {stage}.k")
+    return f"{table}.rowid = x.r"
 
 
 def _write_state(state: State, counts: Counts, run: Callable[[str], object], *, find_again: bool) -> None:
     stage, key = _state_stage(state), names("k", state.layout.key)
     s, a = names("s", state.layout.value), names("a", state.layout.value)
     if counts.updates:
-        if find_again:
-            _find_again(stage, state.table, run)
+        same_row = _same_row(state.table, stage, counts.updates, run, find_again=find_again)
         sets = listed((f"{x} = x.{y}" for x, y in zip(s, a, strict=True)), ["ts = x.a_ts"])
-        run(f"UPDATE {state.table} SET {sets} FROM {stage} x WHERE {state.table}.rowid = x.r")
+        run(f"UPDATE {state.table} SET {sets} FROM {stage} x WHERE {same_row} AND x.b_present")
     if counts.inserts:
         run(f"INSERT INTO {state.table} SELECT {listed(['k'], key, a)}, a_ts FROM {stage} WHERE NOT b_present")
 
@@ -333,8 +341,8 @@ def _write_collection(
     stage, current, layout = _collection_stage(collection), collection.current, collection.layout
     key, value = names("k", layout.key), names("c", layout.value)
     before, after = names("b", layout.value), names("a", layout.value)
-    if find_again and counts.updates + counts.deletes:
-        _find_again(stage, current, run)
+    replaced = counts.updates + counts.deletes
+    same_row = _same_row(current, stage, replaced, run, find_again=find_again)
     if collection.keeps_history and counts.changes:
         run(
             f"INSERT INTO {collection.history} "
@@ -343,9 +351,9 @@ def _write_collection(
         )
     if counts.updates:
         sets = listed((f"{c} = x.{a}" for c, a in zip(value, after, strict=True)), ["ts = x.a_ts", f"since = {time}"])
-        run(f"UPDATE {current} SET {sets} FROM {stage} x WHERE {current}.rowid = x.r AND x.a_present")
+        run(f"UPDATE {current} SET {sets} FROM {stage} x WHERE {same_row} AND x.b_present AND x.a_present")
     if counts.deletes:
-        run(f"DELETE FROM {current} USING {stage} x WHERE {current}.rowid = x.r AND NOT x.a_present")
+        run(f"DELETE FROM {current} USING {stage} x WHERE {same_row} AND x.b_present AND NOT x.a_present")
     if counts.inserts:
         run(
             f"INSERT INTO {current} SELECT k, {collection.next_seq} + row_number() OVER () - 1, "
