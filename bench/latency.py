@@ -11,18 +11,19 @@ from holdfast.app import Service
 
 RATE, WARM_SECONDS, SECONDS = 20, 20, 20
 
+EVENTS = """
+CREATE STREAM events (user VARCHAR KEY, n BIGINT)
+  WITH (KAFKA_TOPIC='bench_events', VALUE_FORMAT='JSON', PARTITIONS=2);
+"""
+
 
 def one(queries: int) -> tuple[list[float], list[float]]:
     """Milliseconds to pull and to push, with so many queries on the topic."""
     with running() as service:
-        run(
-            service,
-            "CREATE STREAM events (user VARCHAR KEY, n BIGINT) WITH (KAFKA_TOPIC='bench_events', VALUE_FORMAT='JSON', PARTITIONS=2);"
-            + "".join(
-                f"CREATE TABLE t{i} AS SELECT user, COUNT(*) AS c, MAX(n) AS n FROM events WHERE n >= {-i} GROUP BY user;"
-                for i in range(queries)
-            ),
-        )
+        run(service, EVENTS)
+        for i in range(queries):
+            counted = "SELECT user, COUNT(*) AS c, MAX(n) AS n FROM events"
+            run(service, f"CREATE TABLE t{i} AS {counted} WHERE n >= {-i} GROUP BY user;")
         wait_running(service)
         return follow(service)
 

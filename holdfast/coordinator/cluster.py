@@ -23,7 +23,7 @@ from holdfast.names import CollectionId, ObjectName, QueryId, TopicName
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.functions.registry import CURRENT, Release
 from holdfast.runtime.plan.codec import decode
-from holdfast.runtime.program import Program, Sink, TopicInput
+from holdfast.runtime.program import ObjectInput, Program, Sink, TopicInput
 from holdfast.runtime.progress import Progress, Status, is_riding, own, riding
 from holdfast.runtime.spark.build import build_query, build_table
 from holdfast.runtime.store.port import Moved, TickStage, Time

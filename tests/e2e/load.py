@@ -33,7 +33,7 @@ class Written:
 class Load:
     """Writes until it is stopped; `written` is the truth that results are compared with."""
 
-    def __init__(self, kafka: str, events: str, facts: str, *, seed: int, batches_per_second: float = 5.0) -> None:
+    def __init__(self, kafka: str, events: str, facts: str, *, seed: int, batches_per_second: float = 3.0) -> None:
         self.events, self.facts = events, facts
         self._random = random.Random(seed)
         self._pause = 1 / batches_per_second

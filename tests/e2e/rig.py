@@ -12,10 +12,12 @@ from .server import Refused, Server, wait_for
 from .topics import create_topics, read
 
 CATCH_UP_SECONDS = 180.0
-DYING_SECONDS = 90.0
+DYING_SECONDS = 240.0
 
-UNEVEN = {"small_tick_records": "1500", "max_records_per_tick": "4000", "transaction_rows": "150"}
-"""What piles up while a server is down then needs large ticks, several of them, and chunks of transactions."""
+CHUNKED = {"transaction_rows": "150"}
+"""Most ticks then need several transactions."""
+LARGE = {"small_tick_records": "100", "max_records_per_tick": "1000"}
+"""What piles up while a server is down is then read by Spark, in several ticks."""
 
 
 class Rig:
@@ -41,12 +43,13 @@ class Rig:
         self.server.sql(QUERIES.format(self.prefix))
         self.load.start()
 
-    def start(self, crash: str | None = None, *, after: str = "") -> bool:
-        """Start, and meanwhile compare what the process before had published.
+    def start(self, crash: str | None = None, *, after: str = "", **settings: str) -> bool:
+        """Start, with settings of this one start, and meanwhile compare what the process before had published.
 
         Gives whether the server answers: one that is armed, or is being killed, may die before it does.
         """
         began = time.monotonic()
+        self.server.settings = {**CHUNKED, **settings}
         self.server.launch(crash=crash)
         if after:
             self.check_so_far(after)
