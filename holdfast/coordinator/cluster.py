@@ -188,6 +188,8 @@ class Cluster:
             ends = self._remap()
         for topic in topics.values():
             self._check_id(topic.name, topic.id)
+        for name in [name for name in self._topic_ids if name in wanted and name not in topics]:
+            self._lose_topic(name, f'topic "{name}" was deleted (its id was {self._topic_ids[name]})')
         self._intake.follow({p: ends[p] for p in partitions if self._topic_ids.get(p[0]) is not None})
 
     def _check_id(self, topic: TopicName, id_: str) -> None:
@@ -212,8 +214,6 @@ class Cluster:
         if time.monotonic() - self._checked_at < CHECK_SECONDS:
             return
         self._checked_at = time.monotonic()
-        for topic, problem in self._admin.changes(self._topic_ids).items():
-            self._lose_topic(topic, str(problem))
         self._follow_topics(self._catalog)
 
     def _remap(self) -> dict[Partition, int]:

@@ -36,20 +36,25 @@ class Intake:
         self._ends: dict[Partition, int] = {}
 
     def follow(self, ends: Ends) -> None:
-        """Read exactly these partitions, each from its end in the remap."""
-        self._ends = dict(ends)
-        self._reader.assign(self._ends)
+        """Read exactly these partitions: a new one from its end in the remap, the others from where they are."""
+        if self._ends.keys() != ends.keys():
+            self._ends = {partition: self._ends.get(partition, end) for partition, end in ends.items()}
+            self._reader.assign(self._ends)
 
     def take(self, timeout: float) -> Taken:
         """What has come since the last tick that was taken."""
         if not self._ends:
             return Taken({}, (), {})
-        fetched = self._reader.poll(self._small, timeout)
-        records = fetched.records
-        if records.num_rows >= self._small and sum(self._reader.backlog().values()) > self._small:
-            return self._take_ranges(dict(fetched.changed))
+        try:
+            fetched = self._reader.poll(self._small, timeout)
+            if fetched.records.num_rows >= self._small and sum(self._reader.backlog().values()) > self._small:
+                return self._take_ranges(fetched.changed)
+        except BaseException:
+            # The consumer may have moved on: what it brought must come again.
+            self._reader.seek(self._ends)
+            raise
         self._ends |= fetched.positions
-        return Taken(by_topic(records), as_moved(self._ends), fetched.changed)
+        return Taken(by_topic(fetched.records), as_moved(self._ends), fetched.changed)
 
     def rewind(self, ends: Ends) -> None:
         """Read again from the last committed ends, after a tick that did not commit."""
