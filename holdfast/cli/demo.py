@@ -5,13 +5,12 @@ import random
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import psutil
 from rich.console import Console
 from rich.live import Live
 from rich.padding import Padding
@@ -22,6 +21,7 @@ from rich.text import Text
 from holdfast.cli.entities import print_entity
 from holdfast.cli.orders import Orders
 from holdfast.cli.printing import aligned_right, output, put, table, told_errors
+from holdfast.cli.processes import nothing_left
 from holdfast.client.client import Answer, Client, ServerError
 from holdfast.config import Settings, load
 from holdfast.names import ServiceId
@@ -51,7 +51,7 @@ CREATE TABLE sales AS
   FROM orders GROUP BY region EMIT CHANGES;"""
 WATCH_SALES = "SELECT region, orders, pieces, revenue FROM sales EMIT CHANGES;"
 ASK_ALL = "SELECT region, orders, pieces, revenue FROM sales;"
-ASK_ONE = "SELECT region, orders, revenue FROM sales WHERE region = 'north';"
+ASK_ONE = "SELECT region, orders, ROUND(revenue, 2) AS revenue FROM sales WHERE region = 'north';"
 
 
 def run(seconds: float) -> None:
@@ -71,22 +71,6 @@ def demo_settings(folder: Path) -> Settings:
     """The user's settings, but with a broker, a store and ports of the demo's own."""
     flags = {"data_dir": folder, "service_id": "demo", "http_port": 0, "broker_port": 0}
     return replace(load(flags), kafka=None, kafka_properties={}, rebuild=False, service_id=ServiceId("demo"))
-
-
-@contextmanager
-def nothing_left() -> Iterator[None]:
-    """End the processes that were started in the block and are still there after it."""
-    own = psutil.Process()
-    before = {child.pid for child in own.children(recursive=True)}
-    try:
-        yield
-    finally:
-        started = [child for child in own.children(recursive=True) if child.pid not in before]
-        _, left = psutil.wait_procs(started, timeout=END_SECONDS)
-        for process in left:
-            process.terminate()
-        for process in psutil.wait_procs(left, timeout=END_SECONDS)[1]:
-            process.kill()
 
 
 class Demo:

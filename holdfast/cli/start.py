@@ -11,6 +11,7 @@ from types import FrameType
 from rich.text import Text
 
 from holdfast.cli.printing import output, told_errors
+from holdfast.cli.processes import nothing_left
 from holdfast.client.client import DEFAULT_SERVER
 from holdfast.config import SECTIONS, load
 from holdfast.errors import ConfigError
@@ -32,7 +33,7 @@ def run(flags: Mapping[str, object], others: Sequence[str], config: Path | None)
         )
         from holdfast.server.serve import address, listen, serve
 
-        with listen(settings) as taken:
+        with listen(settings) as taken, nothing_left():
             # Spark takes a second to import; a wrong setting or a taken port is told before.
             from holdfast.app import start_service
 

@@ -17,14 +17,14 @@ from holdfast.coordinator.clock import Clock
 from holdfast.coordinator.intake import Intake, Partition, as_ends, as_moved
 from holdfast.coordinator.publishing import OutboxStore, Publishing
 from holdfast.crash import crash_point
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, TopicChanged
 from holdfast.kafka.admin import Admin
 from holdfast.names import CollectionId, ObjectName, QueryId, TopicName
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.functions.registry import CURRENT, Release
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.program import ObjectInput, Program, Sink, TopicInput
-from holdfast.runtime.progress import Progress, Status, is_riding, own, riding
+from holdfast.runtime.progress import Place, Progress, Status, place_of
 from holdfast.runtime.spark.build import build_query, build_table
 from holdfast.runtime.store.port import Moved, TickStage, Time
 from holdfast.runtime.tick import Given, Outcome, Ticker, TickInputs
@@ -107,6 +107,8 @@ class Cluster:
             self.progress[query] = Progress(Status.ERROR, reason=str(error))
             log.error("query %s cannot run: %s", query, error)
             return
+        if place_of(self._store.positions(query)) is Place.LOST:
+            self._reset(program)
         if program.collection is not None:
             self._store.create_collection(program.collection, program.layout, window_ms=WINDOW_MS)
         for state, layout in program.states:
@@ -117,14 +119,22 @@ class Cluster:
         positions = self._store.positions(query)
         if latest and not positions and not self._reads_table(program):
             stage = self._store.stage()
-            stage.move(query, [*self._ends_of(program), riding()])
+            stage.move(query, [*self._ends_of(program), Place.RIDING.mark()])
             self._commit(stage, Outcome())
             positions = self._store.positions(query)
-        if is_riding(positions):
+        if place_of(positions) is Place.RIDING:
             self.progress[query] = Progress(Status.RUNNING)
             self._show([program])
         else:
             self.progress[query] = Progress(Status.BUILDING)
+
+    def _reset(self, program: Program) -> None:
+        """Forget what a query has computed, for it to begin again."""
+        if program.collection is not None:
+            self._store.drop_collection(program.collection)
+        for state, _ in program.states:
+            self._store.drop_state(state)
+        self._store.forget_query(program.query)
 
     def _reads_table(self, program: Program) -> bool:
         """A table is its rows, whenever they came: a query over one always begins with them."""
@@ -237,7 +247,7 @@ class Cluster:
         try:
             stage, outcome = self._ticker.run(self.dataflow, self._running(), TickInputs(taken.topics))
             for query, reason in outcome.failed.items():
-                stage.move(query, [*self._ends_of(self.dataflow.programs[query]), own()])
+                stage.move(query, self._left_at(self.dataflow.programs[query]))
                 self._fail(query, reason)
             stage.remap([m for m in taken.moved if before.get((m.topic, m.partition)) != m.end_offset])
             self._commit(stage, outcome)
@@ -254,12 +264,16 @@ class Cluster:
         ready = {q: p for q, p in waiting.items() if self._upstream_runs(p)}
         if not ready:
             return False
-        piece = self._backfill.next(ready, self.dataflow, self._remap())
+        try:
+            piece = self._backfill.next(ready, self.dataflow, self._remap())
+        except TopicChanged as error:
+            self._fail(next(iter(ready)), str(error))
+            return False
         stage, outcome = self._ticker.run(self.dataflow, piece.queries, piece.inputs)
         for query, reason in outcome.failed.items():
             self._fail(query, reason)
         for query in piece.queries.keys() - outcome.failed.keys():
-            stage.move(query, [*piece.moved, riding() if piece.last else own()])
+            stage.move(query, [*piece.moved, (Place.RIDING if piece.last else Place.OWN).mark()])
         self._commit(stage, outcome)
         for query in piece.queries.keys() - outcome.failed.keys():
             self.progress[query] = Progress(Status.RUNNING) if piece.last else Progress(Status.BUILDING, piece.done)
@@ -293,6 +307,12 @@ class Cluster:
             self.publishing.wake()
         for listener in list(self.listeners):
             listener(at, outcome)
+
+    def _left_at(self, program: Program) -> list[Moved]:
+        """Where a running query that fails is left: before this tick, if its input can be read again."""
+        if isinstance(program.source, TopicInput):
+            return [*self._ends_of(program), Place.OWN.mark()]
+        return [Place.LOST.mark()]
 
     def _fail(self, query: QueryId, reason: str) -> None:
         if self.progress.get(query, Progress(Status.BUILDING)).status is not Status.ERROR:

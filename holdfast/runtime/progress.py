@@ -6,7 +6,7 @@ where it is. Which of both it is lies with its positions, so that it changes in 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from holdfast.names import TopicName
 from holdfast.runtime.store.port import Moved, Position
@@ -32,16 +32,22 @@ class Progress:
     reason: str | None = None
 
 
-def riding() -> Moved:
-    return Moved(FLAG, 0, 1)
+class Place(IntEnum):
+    """Where a query is, as its positions say under `FLAG`."""
+
+    OWN = 0
+    """At its own positions."""
+    RIDING = 1
+    """With the remap."""
+    LOST = 2
+    """Nowhere: it failed on rows of another query, which are not kept, and has to be built anew."""
+
+    def mark(self) -> Moved:
+        return Moved(FLAG, 0, int(self))
 
 
-def own() -> Moved:
-    return Moved(FLAG, 0, 0)
-
-
-def is_riding(positions: Sequence[Position]) -> bool:
-    return any(p.topic == FLAG and p.offset == 1 for p in positions)
+def place_of(positions: Sequence[Position]) -> Place:
+    return next((Place(p.offset) for p in positions if p.topic == FLAG), Place.OWN)
 
 
 def read_ends(positions: Sequence[Position]) -> dict[tuple[TopicName, int], int]:

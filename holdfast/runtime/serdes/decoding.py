@@ -114,7 +114,7 @@ def _json(columns: Sequence[Column], raw: str, *, unwrapped: bool, prefix: str, 
     parsed, texts = f"{prefix}j", [f"{prefix}t{i}" for i in range(len(columns))]
     spelled = [[json.UNWRAPPED]] if unwrapped else json.spellings([c.name for c in columns], names)
     return Side(
-        parsed=((parsed, json.parse_sql(raw, spelled, unwrapped=unwrapped)),),
+        parsed=((parsed, json.parse_sql(raw, spelled, columns, unwrapped=unwrapped)),),
         texts=tuple((text, json.text_sql(parsed, found)) for text, found in zip(texts, spelled, strict=True)),
         typed=tuple(json.decode_sql(text, column.type) for text, column in zip(texts, columns, strict=True)),
         corrupt=json.corrupt_sql(raw, parsed),

@@ -43,15 +43,25 @@ def spellings(columns: Sequence[str], seen: frozenset[str]) -> list[list[str]]:
     return found
 
 
-def parse_sql(raw: str, spelled: Sequence[Sequence[str]], *, unwrapped: bool) -> str:
-    """The struct of texts of a record; every leaf is read as text and typed later."""
+def parse_sql(raw: str, spelled: Sequence[Sequence[str]], columns: Sequence[Column], *, unwrapped: bool) -> str:
+    """The struct of texts of a record; a leaf is read as text and typed later.
+
+    Decimals are typed at once: the text that Spark gives of a number with a point has gone through a double.
+    """
     text = f"CAST({raw} AS STRING)"
     if unwrapped:
-        text, fields = f"concat('{{\"{UNWRAPPED}\":', {text}, '}}')", [UNWRAPPED]
-    else:
-        fields = [name for names in spelled for name in names]
-    schema = ", ".join(f"{_quoted(name)} STRING" for name in (*fields, CORRUPT))
+        text = f"concat('{{\"{UNWRAPPED}\":', {text}, '}}')"
+    fields = [
+        f"{_quoted(name)} {_leaf(column.type)}"
+        for names, column in zip(spelled, columns, strict=True)
+        for name in names
+    ]
+    schema = ", ".join([*fields, f"{_quoted(CORRUPT)} STRING"])
     return f"from_json({text}, {string_literal(schema, Dialect.SPARK)}, {OPTIONS})"
+
+
+def _leaf(type_: SqlType) -> str:
+    return f"DECIMAL({type_.precision},{type_.scale})" if isinstance(type_, Decimal) else "STRING"
 
 
 def text_sql(parsed: str, names: Sequence[str]) -> str:
@@ -65,9 +75,9 @@ def decode_sql(text: str, type_: SqlType) -> str:
         case Scalar.BOOLEAN:
             return f"CASE {text} WHEN 'true' THEN true WHEN 'false' THEN false END"
         case Scalar.INTEGER | Scalar.TIME:
-            return f"CAST({text} AS INT)"
+            return _whole(text, "INT", 31)
         case Scalar.BIGINT:
-            return f"CAST({text} AS BIGINT)"
+            return _whole(text, "BIGINT", 63)
         case Scalar.DOUBLE:
             return f"CAST({text} AS DOUBLE)"
         case Scalar.STRING:
@@ -82,6 +92,13 @@ def decode_sql(text: str, type_: SqlType) -> str:
             return f"CAST({text} AS DECIMAL({precision},{scale}))"
         case _:
             raise unsupported(type_)
+
+
+def _whole(text: str, spark: str, bits: int) -> str:
+    """A whole number in range; Spark writes floating ones from ten million on with an exponent, which CAST refuses."""
+    number = f"CAST({text} AS DECIMAL(38,9))"
+    cut = f"IF({number} > -{2**bits + 1} AND {number} < {2**bits}, CAST({number} AS {spark}), NULL)"
+    return f"coalesce(CAST({text} AS {spark}), {cut})"
 
 
 def _within(text: str, spark: str, limits: tuple[int, int]) -> str:

@@ -10,6 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from holdfast.errors import KafkaError
 from holdfast.names import TopicName
 from holdfast.runtime.spark.fragment import Fragment, union
 from holdfast.runtime.spark.session import Sessions
@@ -42,6 +43,8 @@ class TopicRange:
     topic: TopicName
     ranges: tuple[OffsetRange, ...]
 
+
+PASSING = ("TimeoutException", "DisconnectException", "NetworkException", "CoordinatorNotAvailableException")
 
 ViewInput: TypeAlias = pa.Table | TopicRange
 
@@ -81,7 +84,8 @@ class Engine:
             prefix = self._open(session, inputs)
             try:
                 return list(self._together(session, prefix, fragments))
-            except (PySparkException, Py4JError):
+            except (PySparkException, Py4JError) as error:
+                _raise_if_passing(error)
                 return [self._alone(session, prefix, fragment) for fragment in fragments]
         finally:
             self._close(session, inputs)
@@ -107,6 +111,7 @@ class Engine:
         try:
             return self._together(session, prefix, [fragment])[0]
         except (PySparkException, Py4JError) as error:
+            _raise_if_passing(error)
             return Failure(_first_line(error))
 
     def _open(self, session: SparkSession, inputs: Round) -> str:
@@ -151,6 +156,13 @@ class Engine:
             .load()
         )
         return frame.selectExpr("partition AS part", "offset AS off", "unix_millis(timestamp) AS ts", "key", "value")
+
+
+def _raise_if_passing(error: Exception) -> None:
+    """Kafka that does not answer Spark is no fault of a query: the whole tick is to be tried again."""
+    text = str(error)
+    if any(f"org.apache.kafka.common.errors.{name}" in text for name in PASSING):
+        raise KafkaError("Kafka did not answer Spark", detail=_first_line(error)) from error
 
 
 def _first_line(error: Exception) -> str:
