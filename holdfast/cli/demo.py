@@ -51,7 +51,7 @@ CREATE TABLE sales AS
   FROM orders GROUP BY region EMIT CHANGES;"""
 WATCH_SALES = "SELECT region, orders, pieces, revenue FROM sales EMIT CHANGES;"
 ASK_ALL = "SELECT region, orders, pieces, revenue FROM sales;"
-ASK_ONE = "SELECT region, orders, ROUND(revenue, 2) AS revenue FROM sales WHERE region = 'north';"
+ASK_ONE = "SELECT region, orders, pieces FROM sales WHERE region = 'north';"
 
 
 def run(seconds: float) -> None:

@@ -45,6 +45,7 @@ class Publishing:
         self._on_published = published
         self._published: Marker | None = None
         self._in_doubt = False
+        self._ends_in_doubt = False
         self._wake = Event()
         self._stopping = Event()
         self._turn = Lock()
@@ -53,8 +54,8 @@ class Publishing:
 
     def fence(self) -> None:
         """Fence the process before this one, and learn how far it had published. Before any tick."""
-        marker = self._publisher.start()
-        self._published = marker if marker is not None and marker.store == self._store.id else None
+        self._published = self._own(self._publisher.start())
+        self._ends_in_doubt = self._published is not None
 
     def recover(self) -> None:
         """Forget what the process before this one had published. Once all sinks are known, before `start`."""
@@ -130,15 +131,22 @@ class Publishing:
             self._published = Marker(self._store.id, time, rows=0, chunk=0, complete=True)
             last = time
         if last is not None:
-            self._store.settle(last, [Moved(topic, partition, end) for (topic, partition), end in ends.items()])
+            published = [Moved(topic, partition, end) for (topic, partition), end in ends.items()]
+            # What was published before a failure is not in `ends`; nobody else publishes, so Kafka can be asked.
+            self._store.settle(last, self.sink_ends() if self._ends_in_doubt else published)
+            self._ends_in_doubt = False
             self._on_published()
 
     def _look_again(self) -> None:
         """After a failure: give up what was begun, and ask Kafka how far publishing really came."""
         with suppress(KafkaError):
             self._publisher.abort()
-        self._published = self._publisher.last_marker()
-        self._in_doubt = False
+        self._published = self._own(self._publisher.last_marker())
+        self._in_doubt, self._ends_in_doubt = False, True
+
+    def _own(self, marker: Marker | None) -> Marker | None:
+        """A marker of this store: one of a store that was given up says nothing of this one."""
+        return marker if marker is not None and marker.store == self._store.id else None
 
     def sink_ends(self) -> list[Moved]:
         """Where the sink topics end, when nobody is publishing."""

@@ -10,6 +10,7 @@ from holdfast.errors import KafkaError
 
 client_log = logging.getLogger("holdfast.kafka.client")
 """Where librdkafka's own log lines go."""
+client_log.addFilter(lambda line: "retrying" not in line.getMessage())
 
 
 class Fenced(KafkaError):

@@ -11,12 +11,15 @@ from holdfast.sql.bind_create import bind_create_as, bind_create_source
 from holdfast.sql.bind_insert import bind_insert
 from holdfast.sql.bind_query import bind_select
 from holdfast.sql.bound import BoundDrop, BoundExplain, BoundNothing, BoundStatement, BoundTerminate
+from holdfast.sql.session import check_property
 
 __all__ = ["bind", "bind_select"]
 
 
 def bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, str] = NO_PROPERTIES) -> BoundStatement:
     """Bind a statement; `properties` are those of the session and the server."""
+    for name, value in properties.items():
+        check_property(name, value)
     try:
         return _bind(statement, catalog, properties)
     except RecursionError:
@@ -49,7 +52,13 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
         case sql.Describe():
             catalog.relation(statement.name.text, position=statement.name.position)
             return statement
-        case sql.Show() | sql.SetProperty() | sql.UnsetProperty():
+        case sql.SetProperty():
+            check_property(statement.name, statement.value, position=statement.position)
+            return statement
+        case sql.UnsetProperty():
+            check_property(statement.name, None, position=statement.position)
+            return statement
+        case sql.Show():
             return statement
         case sql.Refused():
             raise NotSupported(f"{statement.words} is not supported yet", position=statement.position)

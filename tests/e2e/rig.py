@@ -37,9 +37,9 @@ class Rig:
     def __exit__(self, *_: object) -> None:
         self.load.halt()
 
-    def begin(self) -> None:
+    def begin(self, crash: str | None = None) -> None:
         """The first start: create everything, then let the load begin."""
-        assert self.start(), self.server.log()
+        assert self.start(crash), self.server.log()
         self.server.sql(QUERIES.format(self.prefix))
         self.load.start()
 

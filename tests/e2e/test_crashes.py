@@ -6,7 +6,6 @@ everything is.
 """
 
 import random
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Timer
@@ -22,7 +21,7 @@ from .rig import LARGE, Rig
 from .server import Server, servers
 
 CHAIN: list[tuple[str, int, str | None]] = [
-    ("before_store_commit", 15, None),
+    ("before_store_commit", 50, None),
     ("after_command_append", 1, "EXTRA_COUNTS"),
     ("before_produce", 60, None),
     ("before_topic_creation", 5, "EXTRA_TOTALS"),
@@ -60,11 +59,11 @@ def test_a_crash_at_any_point_loses_nothing_and_repeats_nothing(make_server):
 
 
 def crash_everywhere(rig: Rig) -> None:
-    rig.begin()
-    time.sleep(2)
-    rig.server.kill()
-    last, created = "the first kill", []
-    for point, hit, creating in CHAIN:
+    point, hit, _ = CHAIN[0]
+    rig.begin(f"{point}:{hit}")
+    rig.wait_crash(point)
+    last, created = point, []
+    for point, hit, creating in CHAIN[1:]:
         answers = rig.start(f"{point}:{hit}", after=last, **(LARGE if point in READ_BY_SPARK else {}))
         if creating is not None:
             assert answers, f"the server died before it could be asked: {point}:{hit}"
@@ -112,14 +111,13 @@ def kill_at_random(server: Server, *, kills: int, seed: int) -> None:
 def kill_often(rig: Rig, choose: random.Random, kills: int) -> None:
     server = rig.server
     rig.begin()
-    server.kill()
-    later, last = list(LATER), "the first kill"
+    later, last = list(LATER), "the start"
     for number in range(1, kills + 1):
         # Half of the kills come while the server recovers, the others while it works.
         delay = choose.uniform(0, 2 * rig.starts[0])
         killer = Timer(delay, server.kill)
         killer.start()
-        if rig.start(after=last, **(LARGE if choose.random() < 0.3 else {})):
+        if server.alive or rig.start(after=last, **(LARGE if choose.random() < 0.3 else {})):
             rig.ensure(later[: choose.randint(0, len(later))])
         killer.join()
         server.kill()

@@ -31,7 +31,8 @@ def create_topics(kafka: str, *names: str, partitions: int = 2) -> None:
 
 
 def delete_topic(kafka: str, name: str) -> None:
-    AdminClient({"bootstrap.servers": kafka}).delete_topics([name])[name].result(SECONDS)
+    admin = AdminClient({"bootstrap.servers": kafka})
+    admin.delete_topics([name])[name].result(SECONDS)
 
 
 def topic_names(kafka: str) -> set[str]:

@@ -2,7 +2,9 @@
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
@@ -82,7 +84,8 @@ def open_sessions(
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
-    large = builder.getOrCreate()
+    with _stderr_to(work_dir / "jvm.log"):
+        large = builder.getOrCreate()
     large.sparkContext.setLogLevel("ERROR")
     small = large.newSession()
     cores = large.sparkContext.defaultParallelism
@@ -104,6 +107,20 @@ def _warm_up(session: SparkSession) -> None:
         session.createDataFrame(rows).coalesce(1).createOrReplaceTempView("warm_up")
         session.sql(f"WITH w AS ({sql}) SELECT 0 AS tag, * FROM w UNION ALL SELECT 1 AS tag, * FROM w").toArrow()
     session.catalog.dropTempView("warm_up")
+
+
+@contextmanager
+def _stderr_to(path: Path) -> Iterator[None]:
+    """The JVM inherits this process's stderr when it is launched: its remarks on itself go to a file instead."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with path.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _quiet_log(work_dir: Path) -> Path:
