@@ -149,7 +149,10 @@ class Publishing:
         return marker if marker is not None and marker.store == self._store.id else None
 
     def sink_ends(self) -> list[Moved]:
-        """Where the sink topics end, when nobody is publishing."""
+        """Where the sink topics end, when nobody is publishing.
+
+        Asked for as written, not as stable: a commit returns before the brokers have marked it everywhere.
+        """
         topics = self._admin.describe({sink.topic for sink in self._sinks().values()})
         partitions = [(t.name, p) for t in topics.values() for p in range(t.partitions)]
-        return [Moved(topic, partition, end) for (topic, partition), end in self._admin.ends(partitions).items()]
+        return [Moved(topic, partition, end) for (topic, partition), end in self._admin.written(partitions).items()]

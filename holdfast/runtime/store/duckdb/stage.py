@@ -312,7 +312,11 @@ def _state_stage(state: State) -> str:
 
 
 LOOKED_UP = 1_000
-"""Up to this many keys are found faster through the index; more are by the row ids found when staging."""
+"""Up to this many keys are found through the index, more by the row ids found when staging.
+
+CPU time of a tick, index against row ids: no difference at 1,000,000 keys; at 10,000,000 31 to 35 ms (20 keys) and
+213 to 296 ms (1,000 keys).
+"""
 
 
 def _same_row(table: str, stage: str, keys: int, run: Callable[[str], object], *, find_again: bool) -> str:
