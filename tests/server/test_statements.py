@@ -89,8 +89,16 @@ def test_set_holds_for_the_statements_after_it(http: httpx.Client, service: Fake
     assert [entity["@type"] for entity in response.json()] == ["properties", "currentStatus"]
     assert response.json()[0]["overwrittenProperties"] == ["ksql.persistence.default.format.value"]
     assert service.catalog.find("S") is not None
-    (unset,) = run(http, "UNSET 'x'", streamsProperties={"x": 5, "y": True}).json()
-    assert unset["properties"] == [{"name": "y", "scope": "KSQL", "value": "true"}]
+    given = {"auto.offset.reset": "latest", "holdfast.progress": True}
+    (unset,) = run(http, "UNSET 'auto.offset.reset'", streamsProperties=given).json()
+    assert unset["properties"] == [{"name": "holdfast.progress", "scope": "KSQL", "value": "true"}]
+
+
+def test_set_of_what_does_not_exist_names_the_nearest(http: httpx.Client) -> None:
+    unknown = run(http, "SET 'auto.ofset.reset'='latest';").json()
+    assert (unknown["sqlstate"], unknown["hint"]) == ("22023", 'Did you mean "auto.offset.reset"?')
+    wrong = run(http, "SET 'auto.offset.reset'='newest';").json()
+    assert wrong["hint"] == "It is one of: earliest, latest."
 
 
 def test_an_error_reports_the_statements_before_it_and_runs_none_after(
