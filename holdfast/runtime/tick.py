@@ -167,6 +167,7 @@ class _Run:
 
     def _fail(self, query: QueryId, reason: str) -> None:
         self.stage.discard(query)
+        self.outcome.touched.discard(query)
         self.outcome.failed[query] = reason
 
     def _views(self, stages: list[Stage]) -> Round:

@@ -3,6 +3,7 @@
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from hypothesis import HealthCheck, example, given, settings
@@ -40,7 +41,7 @@ def records(draw) -> Record:
 
 def cut(all_records: Sequence[Record], places: Iterable[int]) -> list[Sequence[Record]]:
     edges = [0, *sorted({p for p in places if 0 < p < len(all_records)}), len(all_records)]
-    return [all_records[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [all_records[a:b] for a, b in pairwise(edges)]
 
 
 def by_partition(sent: Sequence[Sent]) -> dict[int, list[Sent]]:

@@ -110,7 +110,31 @@ def _count(parameters: tuple[Parameter, ...], partial: str) -> AggregateForm:
     )
 
 
+def _by_offset(function: str, merge: str) -> AggregateForm:
+    """Over `part` and `off`, which every row of a stream carries; a record of a key is always in one partition."""
+    return AggregateForm(
+        parameters=(Family.ANY,),
+        returns=first,
+        state=lambda types: (types[0],),
+        initial=("CAST(NULL AS {t0})",),
+        partial=(f"{function}({{0}}, struct(part, off)) FILTER (WHERE {{0}} IS NOT NULL)",),
+        merge=(merge,),
+        undo=None,
+        result_sql=_SAME,
+    )
+
+
 FUNCTIONS = (
+    AggregateFunction(
+        name="LATEST_BY_OFFSET",
+        doc="The argument of the latest record in which it is not NULL.",
+        forms=(_by_offset("max_by", "COALESCE({p0}, {s0})"),),
+    ),
+    AggregateFunction(
+        name="EARLIEST_BY_OFFSET",
+        doc="The argument of the earliest record in which it is not NULL.",
+        forms=(_by_offset("min_by", "COALESCE({s0}, {p0})"),),
+    ),
     AggregateFunction(
         name="COUNT",
         doc="How many rows there are, or how many have an argument that is not NULL.",

@@ -21,6 +21,13 @@ FUNCTIONS = (
         variadic=True,
     ),
     _choice(
+        "AS_VALUE",
+        "Its argument: copies a key column into the value.",
+        "{0}",
+        Example(call="AS_VALUE(5)", gives="5"),
+        count=1,
+    ),
+    _choice(
         "IFNULL",
         "The first argument, or the second when the first is NULL.",
         "COALESCE({all})",

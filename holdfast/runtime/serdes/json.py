@@ -18,6 +18,7 @@ topic uses is a field of the parsed struct, because Spark matches exactly.
 """
 
 from collections.abc import Iterable, Sequence
+from json import dumps
 
 from holdfast.errors import NotSupported
 from holdfast.runtime.expressions.physical import Dialect, string_literal
@@ -176,5 +177,4 @@ def _quoted(name: str) -> str:
 
 
 def _json_text(name: str) -> str:
-    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return dumps(name, ensure_ascii=False)

@@ -10,7 +10,7 @@ from holdfast.names import CollectionId, ObjectName, QueryId, StateId, TopicName
 from holdfast.runtime.expressions.parse import parse_expression, parse_named, parse_schema
 from holdfast.runtime.expressions.physical import Dialect
 from holdfast.runtime.expressions.references import references
-from holdfast.runtime.expressions.tree import ColumnRef
+from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression
 from holdfast.runtime.functions.registry import CURRENT, Release
 from holdfast.runtime.plan.document import QueryPlan
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
@@ -203,7 +203,7 @@ def _ride_along(top: Step, bottom: Step, aggregation: Aggregation, meaning: Mean
         return None
     scope = aggregation.scope(Dialect.DUCKDB, "s", "ts")
     selected = [parse_named(text).expression for text in top.select_expressions]
-    if not all(isinstance(expression, ColumnRef) for expression in selected):
+    if not all(_is_plain(expression) for expression in selected):
         return None
     having = None
     if isinstance(top.source, TableFilter) and top.source.source is bottom:
@@ -214,6 +214,13 @@ def _ride_along(top: Step, bottom: Step, aggregation: Aggregation, meaning: Mean
     elif top.source is not bottom:
         return None
     return RideAlong(tuple(meaning.duckdb(expression, scope) for expression in selected), having)
+
+
+def _is_plain(expression: Expression) -> bool:
+    """A column, or a copy of one."""
+    if isinstance(expression, Call) and expression.name == "AS_VALUE":
+        return _is_plain(expression.arguments[0])
+    return isinstance(expression, ColumnRef)
 
 
 def _aggregate_below(step: Step) -> StreamAggregate | None:

@@ -1,0 +1,49 @@
+"""Records come from the consumer as Arrow, or are read by Spark itself: the results are the same."""
+
+import itertools
+
+from confluent_kafka import Producer
+from runtime.driver import Driver
+
+from holdfast.coordinator.intake import by_topic
+from holdfast.kafka.clients import kafka_client
+from holdfast.runtime.spark.engine import OffsetRange, TopicRange
+
+SQL = """
+CREATE STREAM s (id STRING KEY, n INT, t STRING) WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON');
+CREATE STREAM p AS SELECT id, n + 1 AS n, UCASE(t) AS t, ROWTIME AS at, ROWPARTITION AS q, ROWOFFSET AS o FROM s;
+CREATE STREAM pp AS SELECT id, n FROM p WHERE n > 2;
+CREATE TABLE g AS SELECT id, COUNT(*) AS c, SUM(n) AS s FROM s GROUP BY id;
+CREATE TABLE t (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON');
+CREATE TABLE u AS SELECT id, n FROM t WHERE n > 1;
+"""
+KEYS = [b"a", b"b", None, b""]
+VALUES = [b'{"N": 1, "T": "x"}', b'{"n": "2", "t": "\xc3\xa9"}', None, b"nonsense", b'{"N": 3}', b"", b'{"T": null}']
+
+
+def test_both_ways_in_give_the_same(kafka_engine, settings, ranges, new_topic, tmp_path):
+    topic = new_topic(2)
+    producer = Producer(kafka_client(settings))
+    for i, (key, value) in enumerate(itertools.product(KEYS, VALUES)):
+        producer.produce(topic, value, key, partition=i % 2, timestamp=1_000 + i)
+    assert producer.flush(10) == 0
+    ends = {0: len(KEYS) * len(VALUES) // 2, 1: len(KEYS) * len(VALUES) // 2}
+    arrow = by_topic(ranges.read({(topic, part): (2, end) for part, end in ends.items()}))
+    spark = {topic: TopicRange(topic, tuple(OffsetRange(part, 2, end) for part, end in ends.items()))}
+
+    results = []
+    for name, topics in (("arrow", arrow), ("spark", spark)):
+        driver = Driver(kafka_engine, tmp_path / name, SQL.format(topic=topic))
+        outcome = driver.tick_of(topics)
+        skipped = {u.object: (u.total, u.records.to_pylist()) for u in outcome.undecodable}
+        sent = {name: driver.sent(name) for name in ("P", "PP")}
+        rows = {name: driver.rows(name) for name in ("G", "T", "U")}
+        results.append((outcome.failed, skipped, sent, rows))
+        driver.close()
+
+    assert results[0] == results[1]
+    failed, skipped, sent, rows = results[0]
+    assert failed == {}
+    assert {name: total for name, (total, _) in skipped.items()} == {"P": 8, "T": 15}
+    assert len(sent["P"]) == 13
+    assert len(rows["G"]) == 3
