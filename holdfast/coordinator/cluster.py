@@ -82,10 +82,10 @@ class Cluster:
         self._catalog = catalog
         self._remove(catalog)
         for found in catalog.objects.values():
-            if found.name not in self.dataflow.topics:
-                self.dataflow.declare(found.name, found.topic)
-                if isinstance(found, Table) and not found.derived:
-                    self._start(QueryId(f"TABLE_{found.name}"), partial(_table_program, found))
+            self.dataflow.declare(found.name, found.topic)
+            keeper = QueryId(f"TABLE_{found.name}")
+            if isinstance(found, Table) and not found.derived and keeper not in self.progress:
+                self._start(keeper, partial(_table_program, found))
         self._follow_topics(catalog)
         for entry in catalog.queries.values():
             if entry.id not in self.progress and entry.state is QueryState.RUNNING:

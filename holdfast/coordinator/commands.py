@@ -9,7 +9,7 @@ from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
 from holdfast.coordinator.cluster import Cluster
-from holdfast.errors import BindError, HoldfastError, KafkaError
+from holdfast.errors import BindError, HoldfastError
 from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.log import CommandLog
 from holdfast.names import QueryId, StoreId, TopicName
@@ -84,7 +84,7 @@ class Commands:
     def settle(self) -> None:
         """Make the topics of the catalog and run its queries; what fails now is tried again between ticks.
 
-        A command that is written stands: it must not seem to have failed because Kafka did not answer after it.
+        A command that is written stands: it must not seem to have failed because Kafka or the disk did after it.
         """
         if not self._pending:
             return
@@ -92,7 +92,7 @@ class Commands:
             self._create_topics(self.catalog)
             self._cluster.install(self.catalog)
             self._pending = False
-        except KafkaError as error:
+        except HoldfastError as error:
             log.warning("the catalog is not yet all set up, trying again: %s", error)
 
     def recover(self) -> None:

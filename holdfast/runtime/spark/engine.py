@@ -44,6 +44,9 @@ class TopicRange:
     ranges: tuple[OffsetRange, ...]
 
 
+LOCAL_ROWS = 10_000
+"""More rows than this are worth compiled code."""
+
 PASSING = ("TimeoutException", "DisconnectException", "NetworkException", "CoordinatorNotAvailableException")
 
 ViewInput: TypeAlias = pa.Table | TopicRange
@@ -100,7 +103,7 @@ class Engine:
 
     def _session(self, inputs: Round) -> SparkSession:
         large = any(isinstance(source, TopicRange) for source in inputs.inputs.values())
-        large = large or sum(t.num_rows for t in inputs.inputs.values() if isinstance(t, pa.Table)) > 50_000
+        large = large or sum(t.num_rows for t in inputs.inputs.values() if isinstance(t, pa.Table)) > LOCAL_ROWS
         return self._sessions.large if large else self._sessions.small
 
     def _together(self, session: SparkSession, prefix: str, fragments: Sequence[Fragment]) -> list[pa.Table]:
