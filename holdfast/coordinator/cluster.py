@@ -323,9 +323,10 @@ class Cluster:
         return {q: p for q, p in self.dataflow.programs.items() if self.progress[q].status is Status.RUNNING}
 
     def _upstream_runs(self, program: Program) -> bool:
+        """Whether what a query reads is there: its topic in the remap, or the other query running."""
         source = program.source
         if isinstance(source, TopicInput):
-            return True
+            return bool(self._ends_of(program))
         keeper = self.dataflow.keeper(source.name)
         return keeper is not None and self.progress[keeper.query].status is Status.RUNNING
 
