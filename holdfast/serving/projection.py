@@ -125,6 +125,8 @@ def _constants(items: list[Expression], column: str, relation: CatalogObject) ->
     nothing = Scope.of([])
     if found is None or not all(isinstance(item, CONSTANTS) for item in items):
         return None
+    if found.type is Scalar.DOUBLE:  # 0.0 equals -0.0, but they are two keys.
+        return None
     types = {type_of(item, nothing) for item in items}
     widened = found.type is Scalar.BIGINT and types <= {Scalar.INTEGER, Scalar.BIGINT}
     if types != {found.type} and not widened:

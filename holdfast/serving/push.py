@@ -6,7 +6,7 @@ A reader keeps its place in the store or in the topic, not rows in memory: a slo
 import time as clock
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from threading import Event
+from threading import Event, Lock
 from uuid import uuid4
 
 import pyarrow as pa
@@ -33,7 +33,7 @@ class _Push(ABC):
     def __init__(self, bound: BoundSelect, wakeup: Wakeup) -> None:
         self._projection = Projection(bound)
         self._wakeup = wakeup
-        self._left = bound.limit
+        self._left: int | None = bound.limit
         self._closed = Event()
         self._id = f"push_{bound.relation.name}_{uuid4().hex[:12]}"
 
@@ -119,19 +119,25 @@ class TablePush(_Push):
         self._pages: Iterator[pa.Table] | None = None
         self._at = Time(0)
         self._hold: int | None = None
+        self._holding = Lock()
         if not times.building(bound.relation):
             self._begin()
 
+    def next(self, timeout: float) -> PushBatch | None:
+        try:
+            return super().next(timeout)
+        except StopIteration:
+            self._pages = None
+            raise
+
     def close(self) -> None:
-        first = not self._closed.is_set()
         super().close()
-        if first and self._hold is not None:
-            self._store.release(self._hold)
+        self._keep(None)
 
     def _begin(self) -> None:
         """Take a place: at the latest time, or, while the table is being built, at its first one."""
         self._at = self._times.latest_of(self._projection.bound.relation).time
-        self._hold = self._store.hold(self._collection, self._at)
+        self._keep(self._store.hold(self._collection, self._at))
         if self._snapshot:
             self._pages = self._store.snapshot(self._collection, self._at)
 
@@ -153,10 +159,17 @@ class TablePush(_Push):
         return PushBatch(self._of_changes(changes), to) if changes.num_rows else None
 
     def _advance(self, to: Time) -> None:
-        held = self._store.hold(self._collection, to)
-        if self._hold is not None:
-            self._store.release(self._hold)
-        self._hold, self._at = held, to
+        self._keep(self._store.hold(self._collection, to))
+        self._at = to
+
+    def _keep(self, hold: int | None) -> None:
+        """Take a hold in place of the one before; a query that was closed meanwhile keeps none."""
+        with self._holding:
+            ended = [self._hold, hold] if self._closed.is_set() else [self._hold]
+            self._hold = None if self._closed.is_set() else hold
+        for token in ended:
+            if token is not None:
+                self._store.release(token)
 
     def _of_rows(self, rows: pa.Table) -> pa.Table:
         if self._dialect is Dialect.DUCKDB:
@@ -171,7 +184,9 @@ class TablePush(_Push):
         if self._dialect is Dialect.DUCKDB:
             found = self._store.evaluate_over(sql, {"client_changes": changes})
         else:
-            found = self._engine.select(sql, Round({"client_changes": changes}, {}))
+            # Spark knows no unsigned numbers.
+            signed = changes.set_column(0, "time", changes.column("time").cast(pa.int64()))
+            found = self._engine.select(sql, Round({"client_changes": signed}, {}))
         return as_declared(found.drop_columns(["n"]), self._projection)
 
 

@@ -97,9 +97,9 @@ class Rig:
 
     def check_so_far(self, after: str) -> None:
         """What the sinks have now is right as far as it goes."""
-        for name in sorted(self.objects - {"EVENTS", "FACTS", "BY_TAG"}):
-            records = read(self.kafka, self.sink(name))
-            model = Model.of(self.load.written())
+        found = {name: read(self.kafka, self.sink(name)) for name in self.objects - {"EVENTS", "FACTS", "BY_TAG"}}
+        model = Model.of(self.load.written())
+        for name, records in sorted(found.items()):
             if name in model.streams:
                 check_stream(f"after {after}: {name}", records, model.streams[name], whole=False)
             else:
@@ -108,8 +108,7 @@ class Rig:
     def finish(self) -> Model:
         """Stop the load, wait until all is processed, and compare everything."""
         self.load.stop()
-        written = self.load.written()
-        model = Model.of(written)
+        model = Model.of(self.load.written())
         try:
             self._compare(model)
         except AssertionError as error:

@@ -32,36 +32,44 @@ def with_merge(program: Program, merge: Merge) -> Program:
 
 
 FAILING = {
-    "a fragment that Spark refuses": ("P", lambda p: with_fragment(p, 0, "SELECT k0 FROM nowhere")),
+    "a fragment that Spark refuses": (
+        "P",
+        lambda p: with_fragment(p, 0, "SELECT k0 FROM nowhere"),
+        "`nowhere` cannot be found",
+    ),
     "a fragment that fails on its rows": (
         "P",
         lambda p: with_fragment(p, 0, f"SELECT * FROM ({p.stages[0].fragment.sql}) WHERE raise_error('told')"),
+        "told",
     ),
     "a second stage that fails after the first was merged": (
         "BACK",
         lambda p: with_fragment(p, 1, "SELECT nothing FROM nowhere"),
+        "`nowhere` cannot be found",
     ),
     "a merge that the store refuses": (
         "ALONG",
         lambda p: with_merge(p, Merge(("0",), ("CAST('x' || s0 AS BIGINT)",))),
+        "Could not convert string 'x0'",
     ),
     "keys that are not unique": (
         "ALONG",
         lambda p: with_fragment(
             p, 0, f"SELECT * FROM ({p.stages[0].fragment.sql}) LATERAL VIEW explode(array(1, 2)) AS twice"
         ),
+        "not unique",
     ),
 }
 
 
-@pytest.mark.parametrize(("name", "spoil"), FAILING.values(), ids=list(FAILING))
-def test_a_failing_query_leaves_nothing_and_stops_no_other(name, spoil, engine, tmp_path):
+@pytest.mark.parametrize(("name", "spoil", "reason"), FAILING.values(), ids=list(FAILING))
+def test_a_failing_query_leaves_nothing_and_stops_no_other(name, spoil, reason, engine, tmp_path):
     driver = Driver(engine, tmp_path, SQL)
     whole = driver.program(name)
     driver.dataflow.add(spoil(whole))
     outcome = driver.tick(ONE)
     assert list(outcome.failed) == [whole.query]
-    assert outcome.failed[whole.query]
+    assert reason in outcome.failed[whole.query]
     assert whole.query not in outcome.touched
     assert driver.sent(name) == []
     assert [sent.value for sent in driver.sent("GOOD")] == [b'{"N":1}']

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -115,7 +115,7 @@ class Engine:
             return self._together(session, prefix, [fragment])[0]
         except (PySparkException, Py4JError) as error:
             _raise_if_passing(error)
-            return Failure(_first_line(error))
+            return Failure(_reason(error))
 
     def _open(self, session: SparkSession, inputs: Round) -> str:
         """Create the views; gives the WITH clause of those that are inlined."""
@@ -168,5 +168,12 @@ def _raise_if_passing(error: Exception) -> None:
         raise KafkaError("Kafka did not answer Spark", detail=_first_line(error)) from error
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:500]
+def _reason(error: Exception) -> str:
+    """The first line of what went wrong; for an error in the JVM, of its cause."""
+    text = str(error)
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        text = cause.toString()
+    return text.strip().splitlines()[0][:500]

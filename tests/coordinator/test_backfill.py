@@ -1,0 +1,65 @@
+import pyarrow as pa
+import pytest
+
+from holdfast.coordinator.backfill import as_delta, as_stream
+from holdfast.names import CollectionId, QueryId, TopicName
+from holdfast.runtime.progress import Place, place_of, read_ends
+from holdfast.runtime.store import schemas
+from holdfast.runtime.store.duckdb import open_store
+from holdfast.runtime.store.port import Layout, Moved, Time
+from holdfast.types import Scalar
+
+LAYOUT = Layout((Scalar.STRING,), (Scalar.BIGINT, Scalar.STRING))
+QUERY = QueryId("Q")
+
+
+def rows(*found: tuple) -> pa.Table:
+    names = schemas.rows_schema(LAYOUT).names
+    return pa.Table.from_pylist(
+        [dict(zip(names, row, strict=True)) for row in found], schema=schemas.rows_schema(LAYOUT)
+    )
+
+
+def test_rows_of_a_table_are_the_changes_that_make_them(tmp_path):
+    """The delta is the one that a tick which inserts the rows would give."""
+    pages = [rows(("a", 1, "x", 5)), rows(("b", None, None, 6))]
+    store = open_store(tmp_path)
+    table = CollectionId("T")
+    store.create_collection(table, LAYOUT, window_ms=1_000)
+    stage = store.stage()
+    whole = pa.concat_tables(pages)
+    stage.upsert(QUERY, table, whole.append_column("present", pa.array([True, True])))
+    assert sorted(as_delta(pages, LAYOUT).to_pylist(), key=str) == sorted(stage.delta(table).to_pylist(), key=str)
+    assert as_delta(pages, LAYOUT).schema.names == stage.delta(table).schema.names
+    stage.abandon()
+    store.close()
+
+
+def test_rows_of_an_outbox_are_a_stream_in_their_order():
+    first = rows(("a", 1, "x", 5), ("b", 2, "y", 4)).append_column("present", pa.array([True, True]))
+    second = rows(("a", 3, "z", 3)).append_column("present", pa.array([True]))
+    stream = as_stream([first, second])
+    assert stream.column("c0").to_pylist() == [1, 2, 3]
+    assert stream.column("off").to_pylist() == [0, 1, 2]
+    assert stream.column("part").to_pylist() == [0, 0, 0]
+    assert "present" not in stream.column_names
+
+
+@pytest.mark.parametrize("place", list(Place))
+def test_the_place_of_a_query_changes_with_the_commit_that_makes_it_true(place, tmp_path):
+    store, topic = open_store(tmp_path), TopicName("t")
+    assert place_of(store.positions(QUERY)) is Place.OWN
+    assert read_ends(store.positions(QUERY)) == {}
+    stage = store.stage()
+    stage.move(QUERY, [Moved(topic, 0, 3), Place.OWN.mark()])
+    stage.commit(Time(1))
+    stage = store.stage()
+    stage.move(QUERY, [Moved(topic, 0, 8), place.mark()])
+    assert place_of(store.positions(QUERY)) is Place.OWN
+    assert read_ends(store.positions(QUERY)) == {(topic, 0): 3}
+    stage.commit(Time(2))
+    store.close()
+    store = open_store(tmp_path)
+    assert place_of(store.positions(QUERY)) is place
+    assert read_ends(store.positions(QUERY)) == {(topic, 0): 8}
+    store.close()

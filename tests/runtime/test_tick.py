@@ -1,0 +1,90 @@
+"""What a tick tells beside what it stages, and rows that users give."""
+
+import pyarrow as pa
+from runtime.driver import Driver, Record
+
+from holdfast.names import TopicName
+from holdfast.runtime import tick
+from holdfast.runtime.decode import RecordDecoder
+from holdfast.runtime.spark.engine import RECORDS
+from holdfast.runtime.tick import Given
+
+SQL = """
+CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');
+CREATE STREAM p AS SELECT id, n + 1 AS n FROM s WHERE n > 0;
+CREATE STREAM q AS SELECT id, n * 10 AS n FROM p;
+CREATE TABLE c AS SELECT id, COUNT(*) AS c FROM p GROUP BY id;
+CREATE TABLE t (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON');
+CREATE TABLE u AS SELECT id, n FROM t;
+CREATE TABLE v AS SELECT id, n * 2 AS n FROM u WHERE n > 1;
+"""
+
+
+def test_rows_that_a_user_gives_a_derived_stream_go_on_from_there(engine, tmp_path):
+    driver = Driver(engine, tmp_path, SQL)
+    row = {"k0": ["a"], "c0": pa.array([5], pa.int32()), "ts": pa.array([7], pa.int64())}
+    rows = pa.table({**row, "part": pa.array([0], pa.int32()), "off": pa.array([0], pa.int64())})
+    driver.tick_of({}, Given(driver.program("P"), rows))
+    assert [(s.key, s.value, s.timestamp) for s in driver.sent("P")] == [(b"a", b'{"N":5}', 7)]
+    assert [s.value for s in driver.sent("Q")] == [b'{"N":50}']
+    assert driver.rows("C") == [("a", 1, 7)]
+    driver.close()
+
+
+def test_rows_that_a_user_gives_a_derived_table_go_on_from_there(engine, tmp_path):
+    driver = Driver(engine, tmp_path, SQL)
+    driver.tick([Record("t", b"a", b'{"N": 3}', 1)])
+    row = {"k0": ["a"], "c0": pa.array([1], pa.int32()), "ts": pa.array([7], pa.int64())}
+    driver.tick_of({}, Given(driver.program("U"), pa.table({**row, "present": [True]})))
+    assert driver.rows("U") == [("a", 1, 7)]
+    assert driver.rows("T") == [("a", 3, 1)]
+    assert [(s.key, s.value) for s in driver.sent("V")] == [(b"a", b'{"N":6}'), (b"a", None)]
+    driver.close()
+
+
+def test_undecodable_records_are_told_with_their_coordinates_and_all_are_counted(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr(tick, "LOGGED_PER_TICK", 2)
+    driver = Driver(engine, tmp_path, SQL)
+    bad = [Record("s", b"k%d" % i, b"nonsense", i, i % 2) for i in range(5)]
+    outcome = driver.tick([Record("s", b"a", b'{"N": 1}'), *bad])
+    (found,) = outcome.undecodable
+    assert (found.topic, found.object, found.total) == ("s", "P", 5)
+    assert found.records.to_pylist() == [
+        {"part": 0, "off": 1, "ts": 0, "key": b"k0", "value": b"nonsense"},
+        {"part": 0, "off": 2, "ts": 2, "key": b"k2", "value": b"nonsense"},
+    ]
+    driver.close()
+
+
+def test_a_tick_of_a_topic_touches_only_the_queries_below_it(engine, tmp_path):
+    driver = Driver(engine, tmp_path, SQL)
+    assert driver.tick([Record("t", b"a", b'{"N": 3}')]).touched == {"TABLE_T", "CTAS_U_5", "CTAS_V_6"}
+    assert driver.tick([Record("s", b"a", b'{"N": 0}')]).touched == {"CSAS_P_1"}
+    driver.close()
+
+
+def test_a_reader_of_its_own_learns_spellings_and_leaves_out_what_is_bad(engine, tmp_path):
+    driver = Driver(engine, tmp_path, SQL)
+    source = driver.program("P").source
+    values = [b'{"N": 1}', b'{"n": 2}', b"nonsense", None, b'{"unrelated": 3}']
+    rows = [{"part": 0, "off": i, "ts": i, "key": b"a", "value": v} for i, v in enumerate(values)]
+    decoder = RecordDecoder(engine)
+    for _ in range(2):
+        decoded = decoder.decode(source, pa.Table.from_pylist(rows, schema=RECORDS)).sort_by("off")
+        assert decoded.select(["off", "k0", "c0"]).to_pylist() == [
+            {"off": 0, "k0": "a", "c0": 1},
+            {"off": 1, "k0": "a", "c0": 2},
+            {"off": 4, "k0": "a", "c0": None},
+        ]
+    assert decoder._spellings.get(TopicName("s"), frozenset()) <= {"N", "n"}
+    driver.close()
+
+
+def test_results_survive_a_restart_and_go_on(engine, tmp_path):
+    driver = Driver(engine, tmp_path, SQL)
+    driver.tick([Record("s", b"a", b'{"N": 1}')])
+    driver = driver.restart()
+    driver.tick([Record("s", b"a", b'{"N": 2}')])
+    assert driver.rows("C") == [("a", 2, 0)]
+    assert [s.value for s in driver.sent("P")] == [b'{"N":2}', b'{"N":3}']
+    driver.close()
