@@ -72,6 +72,8 @@ class Rig:
         """Issue a CREATE; False when the server died before it answered."""
         try:
             self.server.sql(LATER[name].format(self.prefix))
+        except httpx.TimeoutException:
+            raise AssertionError(f"CREATE {name} was not answered:\n{self.server.log()}") from None
         except httpx.TransportError:
             return False
         self.objects.add(name)

@@ -21,17 +21,17 @@ from .rig import LARGE, Rig
 from .server import Server, servers
 
 CHAIN: list[tuple[str, int, str | None]] = [
-    ("before_store_commit", 50, None),
+    ("before_store_commit", 25, None),
     ("after_command_append", 1, "EXTRA_COUNTS"),
-    ("before_produce", 60, None),
+    ("before_produce", 40, None),
     ("before_topic_creation", 5, "EXTRA_TOTALS"),
-    ("after_store_commit", 12, None),
+    ("after_store_commit", 4, None),
     ("before_command_append", 1, "EXTRA_STREAM"),
-    ("after_produce", 70, None),
+    ("after_produce", 50, None),
     ("after_topic_creation", 5, "EXTRA_FACTS"),
     ("before_transaction_commit", 25, None),
-    ("before_compaction_slice", 6, None),
-    ("after_compaction_slice", 6, None),
+    ("before_compaction_slice", 4, None),
+    ("after_compaction_slice", 4, None),
     ("before_time_reservation", 3, None),
     ("after_time_reservation", 3, None),
     ("after_transaction_commit", 30, None),

@@ -78,8 +78,8 @@ LATE_AND_BAD = [
 ]
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
 @example(LATE_AND_BAD, range(20))
-@given(st.lists(records(), min_size=6, max_size=24), st.sets(st.integers(1, 24), max_size=4))
+@given(st.lists(records(), min_size=6, max_size=20), st.sets(st.integers(1, 20), max_size=3))
 def test_many_ticks_end_as_one(engine, given_records, places):
     assert results(engine, cut(given_records, places)) == results(engine, [given_records])

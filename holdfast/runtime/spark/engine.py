@@ -165,7 +165,7 @@ def _raise_if_passing(error: Exception) -> None:
     """Kafka that does not answer Spark is no fault of a query: the whole tick is to be tried again."""
     text = str(error)
     if any(f"org.apache.kafka.common.errors.{name}" in text for name in PASSING):
-        raise KafkaError("Kafka did not answer Spark", detail=_first_line(error)) from error
+        raise KafkaError("Kafka did not answer Spark", detail=_reason(error)) from error
 
 
 def _reason(error: Exception) -> str:

@@ -1,7 +1,9 @@
 """Many fragments as one query."""
 
 import pyarrow as pa
+import pytest
 
+from holdfast.errors import KafkaError
 from holdfast.runtime.spark.engine import Failure, Round
 from holdfast.runtime.spark.fragment import TS, Fragment, column, union
 from holdfast.types import Decimal, Scalar
@@ -38,6 +40,13 @@ def test_a_fragment_that_fails_takes_no_other_with_it(engine):
     assert isinstance(broken, Failure)
     assert "`b`" in broken.reason
     assert "\n" not in broken.reason
+
+
+def test_kafka_that_does_not_answer_is_no_fault_of_a_fragment(engine):
+    slow = "concat('org.apache.kafka.common.errors.TimeoutException: ', t)"
+    waiting = Fragment(f"SELECT CAST(raise_error({slow}) AS INT) AS k0 FROM v", (column("k0", Scalar.INTEGER),))
+    with pytest.raises(KafkaError, match="Kafka did not answer Spark"):
+        engine.run([NUMBERS, waiting], Round(VIEW, {}))
 
 
 def test_a_round_leaves_no_view_behind(engine, spark):
