@@ -252,7 +252,7 @@ class Cluster:
             stage.remap([m for m in taken.moved if before.get((m.topic, m.partition)) != m.end_offset])
             self._commit(stage, outcome)
         except BaseException:
-            self._intake.rewind(before)
+            self._intake.rewind(self._remap())
             raise
         return True
 

@@ -98,11 +98,15 @@ class TopicReader:
         if max_records > 1:
             messages += self._consumer.consume(min(max_records - 1, 1_000_000), 0)
         records = [message for message in messages if message.error() is None]
-        moved = {partition_of(message): (message.offset() or 0) + 1 for message in records}
-        self._at_end -= moved.keys()
+        moved: dict[Partition, int] = {}
         lost: dict[Partition, TopicChanged] = {}
-        if len(records) < len(messages):
-            for message in messages:
+        # In their order: the end of a partition may have been queued before records that came after it.
+        for message in messages:
+            if message.error() is None:
+                partition = partition_of(message)
+                moved[partition] = (message.offset() or 0) + 1
+                self._at_end.discard(partition)
+            else:
                 try:
                     self._take_event(message, moved, lost)
                 except KafkaError as problem:

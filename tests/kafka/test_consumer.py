@@ -113,6 +113,18 @@ def test_a_poll_waits_for_the_first_record_and_for_no_second(reader, settings, n
     assert time.monotonic() - started < 1
 
 
+def test_an_end_that_was_told_before_records_came_does_not_hold_the_position_back(reader, settings, new_topic):
+    topic = new_topic()
+    reader.assign({(topic, 0): 0})
+    time.sleep(1)  # the end of the partition, at 0, waits to be told
+    for n in range(5):
+        write(settings, topic, b"%d" % n, partition=0)
+    time.sleep(1)  # the records wait behind it
+    fetched = reader.poll(3, 2)
+    assert fetched.records.num_rows == 2
+    assert fetched.positions == reader.positions == {(topic, 0): 2}
+
+
 def test_seeking_drops_what_was_fetched_ahead(reader, settings, new_topic):
     topic = new_topic()
     partition = (topic, 0)

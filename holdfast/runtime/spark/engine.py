@@ -44,6 +44,8 @@ class TopicRange:
     ranges: tuple[OffsetRange, ...]
 
 
+INLINE_ROWS = 100
+"""Up to so many records are part of the job's text."""
 LOCAL_ROWS = 10_000
 """More rows than this are worth compiled code."""
 
@@ -82,6 +84,7 @@ class Engine:
 
     def run(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table | Failure]:
         """The rows of each fragment. When the whole fails, each is tried alone, so that only the culprit is lost."""
+        self._sessions.warming.end()
         session = self._session(inputs)
         try:
             prefix = self._open(session, inputs)
@@ -119,10 +122,13 @@ class Engine:
 
     def _open(self, session: SparkSession, inputs: Round) -> str:
         """Create the views; gives the WITH clause of those that are inlined."""
+        inlined = []
         for view, source in inputs.inputs.items():
+            if isinstance(source, pa.Table) and _is_inline(source) and not inputs.shared:
+                inlined.append(f"{view} AS ({values_sql(source)})")
+                continue
             frame = self._read(source) if isinstance(source, TopicRange) else self._local(session, source)
             frame.createOrReplaceTempView(view)
-        inlined = []
         for view, sql in inputs.derived.items():
             if view in inputs.shared:
                 frame = session.sql(sql).cache()
@@ -159,6 +165,21 @@ class Engine:
             .load()
         )
         return frame.selectExpr("partition AS part", "offset AS off", "unix_millis(timestamp) AS ts", "key", "value")
+
+
+def _is_inline(source: pa.Table) -> bool:
+    return bool(source.schema == RECORDS and 0 < source.num_rows <= INLINE_ROWS)
+
+
+def values_sql(records: pa.Table) -> str:
+    """Raw records as SQL text: for a handful of them, several calls of the JVM fewer than a view."""
+    rows = zip(*(records.column(name).to_pylist() for name in RECORDS.names), strict=True)
+    texts = [f"({part},{off}L,{ts}L,{_bytes_sql(key)},{_bytes_sql(value)})" for part, off, ts, key, value in rows]
+    return f"SELECT * FROM VALUES {','.join(texts)} AS records(part, off, ts, key, value)"
+
+
+def _bytes_sql(value: bytes | None) -> str:
+    return "CAST(NULL AS BINARY)" if value is None else f"X'{value.hex()}'"
 
 
 def _raise_if_passing(error: Exception) -> None:

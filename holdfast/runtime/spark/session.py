@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
+
+from holdfast.runtime.spark.warmup import WarmUp
 
 OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 COMMON = {
@@ -52,7 +52,7 @@ class Sessions:
 
     small: SparkSession
     large: SparkSession
-    warming: Thread
+    warming: WarmUp
 
     def stop(self) -> None:
         self.warming.join()
@@ -92,21 +92,7 @@ def open_sessions(
     for session, tuned in ((large, {**LARGE, "spark.sql.shuffle.partitions": str(cores)}), (small, SMALL)):
         for name, value in {**COMMON, **tuned}.items():
             session.conf.set(name, value)
-    warming = Thread(target=_warm_up, args=(small,), name="spark-warm-up", daemon=True)
-    warming.start()
-    return Sessions(small=small, large=large, warming=warming)
-
-
-def _warm_up(session: SparkSession) -> None:
-    """Have the JVM load and compile what the first tick needs, while the rest of the server starts."""
-    rows = pa.table({"part": pa.array([0], pa.int32()), "value": pa.array([b'{"a":"1"}'], pa.binary())})
-    parsed = "from_json(CAST(value AS STRING), 'a STRING, _c STRING', map('columnNameOfCorruptRecord', '_c'))"
-    keyed = f"SELECT *, {parsed}.a AS k FROM warm_up"
-    sql = f"SELECT k, count(*) AS n, max(part) AS p FROM ({keyed}) WHERE k > '0' GROUP BY k"
-    for _ in range(5):
-        session.createDataFrame(rows).coalesce(1).createOrReplaceTempView("warm_up")
-        session.sql(f"WITH w AS ({sql}) SELECT 0 AS tag, * FROM w UNION ALL SELECT 1 AS tag, * FROM w").toArrow()
-    session.catalog.dropTempView("warm_up")
+    return Sessions(small=small, large=large, warming=WarmUp(small))
 
 
 @contextmanager
