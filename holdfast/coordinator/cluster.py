@@ -17,7 +17,7 @@ from holdfast.coordinator.clock import Clock
 from holdfast.coordinator.intake import Intake, Partition, as_ends, as_moved
 from holdfast.coordinator.publishing import OutboxStore, Publishing
 from holdfast.crash import crash_point
-from holdfast.errors import HoldfastError, TopicChanged
+from holdfast.errors import HoldfastError, ReadError, TopicChanged
 from holdfast.kafka.admin import Admin
 from holdfast.names import CollectionId, ObjectName, QueryId, TopicName
 from holdfast.runtime.dataflow import Dataflow
@@ -129,7 +129,11 @@ class Cluster:
             self.progress[query] = Progress(Status.BUILDING)
 
     def _reset(self, program: Program) -> None:
-        """Forget what a query has computed, for it to begin again."""
+        """Forget what a query has computed, for it to begin again; first have those that read it do so too."""
+        stage = self._store.stage()
+        for reader in self._catalog.readers(program.object):
+            stage.move(reader.id, [Place.LOST.mark()])
+        self._commit(stage, Outcome())
         if program.collection is not None:
             self._store.drop_collection(program.collection)
         for state, _ in program.states:
@@ -246,9 +250,8 @@ class Cluster:
         before = self._remap()
         try:
             stage, outcome = self._ticker.run(self.dataflow, self._running(), TickInputs(taken.topics))
-            for query, reason in outcome.failed.items():
+            for query in outcome.failed:
                 stage.move(query, self._left_at(self.dataflow.programs[query]))
-                self._fail(query, reason)
             stage.remap([m for m in taken.moved if before.get((m.topic, m.partition)) != m.end_offset])
             self._commit(stage, outcome)
         except BaseException:
@@ -269,11 +272,12 @@ class Cluster:
         except TopicChanged as error:
             self._fail(next(iter(ready)), str(error))
             return False
-        stage, outcome = self._ticker.run(self.dataflow, piece.queries, piece.inputs)
-        for query, reason in outcome.failed.items():
-            self._fail(query, reason)
+        riders = self._riders_of(piece.queries.values())
+        stage, outcome = self._ticker.run(self.dataflow, {**piece.queries, **riders}, piece.inputs)
         for query in piece.queries.keys() - outcome.failed.keys():
             stage.move(query, [*piece.moved, (Place.RIDING if piece.last else Place.OWN).mark()])
+        for query in riders.keys() & outcome.failed.keys():
+            stage.move(query, self._left_at(riders[query]))
         self._commit(stage, outcome)
         for query in piece.queries.keys() - outcome.failed.keys():
             self.progress[query] = Progress(Status.RUNNING) if piece.last else Progress(Status.BUILDING, piece.done)
@@ -281,8 +285,19 @@ class Cluster:
             self._show([p for q, p in piece.queries.items() if q not in outcome.failed])
         return True
 
+    def _riders_of(self, programs: Iterable[Program]) -> dict[QueryId, Program]:
+        """Running queries behind queries that catch up: these had failed, and go on where they had stopped."""
+        running = self._running()
+        found: dict[QueryId, Program] = {}
+        for program in programs:
+            readers = [p for p in self.dataflow.readers(program.object) if p.query in running]
+            found |= {p.query: p for p in readers} | self._riders_of(readers)
+        return found
+
     def insert(self, query: QueryId, rows: pa.Table) -> None:
         """Rows that a user gives a derived object: they go through a tick of their own."""
+        if query not in self._running():
+            raise ReadError(f"query {query} does not run", hint="SHOW QUERIES says why.")
         given = Given(self.dataflow.programs[query], rows)
         stage, outcome = self._ticker.run(self.dataflow, self._running(), TickInputs({}), given)
         self._commit(stage, outcome)
@@ -299,6 +314,8 @@ class Cluster:
             self._store.set_upper(self._collections(self._running().values()), Time(at + 1))
         finally:
             self._clock.end_commit()
+        for query, reason in outcome.failed.items():
+            self._fail(query, reason)
         self.counters.ticks += 1
         for problem in outcome.undecodable:
             count = self.counters.undecodable.get(problem.object, 0)

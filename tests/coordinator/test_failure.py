@@ -1,0 +1,90 @@
+"""A query that fails stops alone, and goes on after a restart where it had stopped, with those that read it."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import Service
+from holdfast.config import Settings
+from holdfast.errors import HoldfastError
+from holdfast.runtime.spark.engine import Engine, Failure
+from holdfast.runtime.spark.session import Sessions
+from holdfast.runtime.store.duckdb.store import open_store
+from holdfast.sql.bind import bind
+from holdfast.sql.bound import BoundInsert, BoundSelect
+from holdfast.sql.parse import statements
+
+SETUP = """
+CREATE STREAM orders (id STRING KEY, city STRING, n INTEGER)
+  WITH (KAFKA_TOPIC = 'failing_orders', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
+CREATE STREAM big AS SELECT id, city, n FROM orders WHERE n > 1;
+CREATE TABLE per_city AS SELECT city, COUNT(*) AS c FROM big GROUP BY city;
+CREATE TABLE all_cities AS SELECT city, COUNT(*) AS c FROM orders GROUP BY city;
+"""
+
+
+def run(service: Service, sql: str) -> None:
+    for parsed in statements(sql):
+        bound = bind(parsed.statement, service.catalog, {})
+        if isinstance(bound, BoundInsert):
+            service.insert(bound)
+        else:
+            service.execute(parsed, {})
+
+
+def rows(service: Service, table: str) -> dict[str, int]:
+    bound = bind(next(iter(statements(f"SELECT * FROM {table};"))).statement, service.catalog, {})
+    assert isinstance(bound, BoundSelect)
+    try:
+        return {row["r0"]: row["r1"] for row in service.pull(bound).rows.to_pylist()}
+    except HoldfastError:
+        return {}
+
+
+def wait(service: Service, table: str, expected: dict[str, int]) -> None:
+    deadline = time.monotonic() + 90
+    while (found := rows(service, table)) != expected and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert found == expected
+
+
+def states(service: Service) -> dict[str, str]:
+    return {str(query.sink): query.state for query in service.queries()}
+
+
+def test_a_failed_query_goes_on_after_a_restart_with_those_that_read_it(
+    settings: Settings, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder: Path = settings.data_dir / "store"
+    service = Service(settings, sessions, open_store(folder))
+    try:
+        run(service, SETUP)
+        run(service, "INSERT INTO orders (id, city, n) VALUES ('a', 'Oslo', 5);")
+        wait(service, "per_city", {"Oslo": 1})
+        wait(service, "all_cities", {"Oslo": 1})
+
+        whole = Engine.run
+
+        def failing(self, fragments, inputs):
+            found = whole(self, fragments, inputs)
+            streams = [i for i, fragment in enumerate(fragments) if fragment.columns[-2].name == "off"]
+            return [Failure("broken on purpose") if i in streams else rows for i, rows in enumerate(found)]
+
+        monkeypatch.setattr(Engine, "run", failing)
+        run(service, "INSERT INTO orders (id, city, n) VALUES ('b', 'Oslo', 6);")
+        wait(service, "all_cities", {"Oslo": 2})
+        assert states(service) == {"BIG": "ERROR", "PER_CITY": "RUNNING", "ALL_CITIES": "RUNNING"}
+        monkeypatch.undo()
+        run(service, "INSERT INTO orders (id, city, n) VALUES ('c', 'Rome', 7);")
+        wait(service, "all_cities", {"Oslo": 2, "Rome": 1})
+        assert rows(service, "per_city") == {"Oslo": 1}
+    finally:
+        service.stop()
+
+    service = Service(settings, sessions, open_store(folder))
+    try:
+        wait(service, "per_city", {"Oslo": 2, "Rome": 1})
+        assert set(states(service).values()) == {"RUNNING"}
+    finally:
+        service.stop()
