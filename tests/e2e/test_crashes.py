@@ -21,27 +21,27 @@ from .rig import LARGE, Rig
 from .server import Server, servers
 
 CHAIN: list[tuple[str, int, str | None]] = [
-    ("before_store_commit", 25, None),
+    ("before_store_commit", 12, None),
     ("after_command_append", 1, "EXTRA_COUNTS"),
-    ("before_produce", 40, None),
+    ("before_produce", 15, None),
     ("before_topic_creation", 5, "EXTRA_TOTALS"),
     ("after_store_commit", 4, None),
     ("before_command_append", 1, "EXTRA_STREAM"),
-    ("after_produce", 50, None),
+    ("after_produce", 15, None),
     ("after_topic_creation", 5, "EXTRA_FACTS"),
-    ("before_transaction_commit", 25, None),
+    ("before_transaction_commit", 10, None),
     ("before_compaction_slice", 4, None),
     ("after_compaction_slice", 4, None),
     ("before_time_reservation", 3, None),
     ("after_time_reservation", 3, None),
-    ("after_transaction_commit", 30, None),
+    ("after_transaction_commit", 12, None),
 ]
 """Each crash point, at which of its hits, and the CREATE that reaches it. A start makes four internal topics."""
 
 KEPT = {"after_command_append", "before_topic_creation", "after_topic_creation"}
 """A CREATE that got this far has happened; the restart does the rest of it."""
 
-READ_BY_SPARK = {"before_produce", "after_store_commit"}
+READ_BY_SPARK = {"after_store_commit"}
 """Points that are reached in ticks so large that Spark reads the topics; elsewhere the server does."""
 
 
