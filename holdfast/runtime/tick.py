@@ -29,8 +29,6 @@ from holdfast.runtime.spark.build import topic_view
 from holdfast.runtime.spark.engine import Engine, Failure, Round, TopicRange, ViewInput
 from holdfast.runtime.store.port import Store, TickStage
 
-DECODE_FIRST = 4
-"""From so many queries of one topic on, its records are decoded in a job of their own when they are few."""
 LOGGED_PER_TICK = 1_000
 """Undecodable records of one topic and tick that the processing log shows whole; all are counted."""
 
@@ -192,16 +190,7 @@ class _Run:
                     inputs[view] = self.stage.state_delta(state)
         if any(isinstance(source, TopicRange) for source in inputs.values()):
             return Round(inputs, derived, frozenset(view for view, n in uses.items() if n > 1))
-        self._decode_first([view for view, n in uses.items() if n >= DECODE_FIRST], inputs, derived)
         return Round(inputs, derived)
-
-    def _decode_first(self, views: list[str], inputs: dict[str, ViewInput], derived: dict[str, str]) -> None:
-        """Decode what many queries read in a job of its own: Spark would plan the decoding anew for each of them."""
-        for view in views:
-            found = self.engine.try_select(f"SELECT * FROM {view}", Round(dict(inputs), {view: derived[view]}))
-            if not isinstance(found, Failure):
-                del derived[view]
-                inputs[view] = found
 
     def _topic(self, source: TopicInput, inputs: dict[str, ViewInput], derived: dict[str, str]) -> None:
         raw = topic_view(source.topic)
