@@ -9,7 +9,8 @@ from confluent_kafka import Producer
 from bench.service import run, running, select, wait_running
 from holdfast.app import Service
 
-RATE, WARM_SECONDS, SECONDS = 20, 20, 20
+RATE, WARM_SECONDS, SECONDS = 20, 40, 20
+"""A JVM needs some hundred ticks before Spark's planner is compiled."""
 
 EVENTS = """
 CREATE STREAM events (user VARCHAR KEY, n BIGINT)
