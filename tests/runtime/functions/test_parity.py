@@ -64,7 +64,7 @@ COMPARISONS = (
     "A BETWEEN B AND A", "A NOT BETWEEN B AND B", "A IN (B, A)", "A NOT IN (B)", "A IS NULL", "A IS NOT NULL",
     "NOT (A = B)", "(A = B) AND (A IS NULL)", "(A < B) OR (B IS NULL)",
     "CASE WHEN A < B THEN A ELSE B END", "CASE A WHEN B THEN 'same' END", "COALESCE(A, B)", "IFNULL(A, B)",
-    "NULLIF(A, B)", "GREATEST(A, B)", "LEAST(A, B, A)",
+    "AS_VALUE(A)", "NULLIF(A, B)", "GREATEST(A, B)", "LEAST(A, B, A)",
 )  # fmt: skip
 NUMBER_CASTS = tuple(
     f"CAST(A AS {t})"
