@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -85,13 +84,9 @@ def test_named_expressions_too(name: str, expression: Expression) -> None:
     assert parse_named(format_named(named)) == named
 
 
-PLANS = Path("/work/shared/conformance/ksqldb/plans")
-
-
-@pytest.mark.skipif(not PLANS.exists(), reason="ksqlDB's plans are not here")
-def test_every_expression_of_ksqldbs_plans_is_read_and_written_alike() -> None:
+def test_every_expression_of_ksqldbs_plans_is_read_and_written_alike(conformance: Path) -> None:
     seen = set()
-    for file in PLANS.glob("*.jsonl"):
+    for file in (conformance / "ksqldb" / "plans").glob("*.jsonl"):
         for line in file.open():
             seen.update(_select_expressions(json.loads(line)))
     # ksqlDB writes `MAP` bare and the fields of a cast's type without quotes.
