@@ -44,7 +44,6 @@ class Counters:
     """What the ticks have done since the start."""
 
     ticks: int = 0
-    records: int = 0
     undecodable: dict[ObjectName, int] = field(default_factory=dict)
 
 
@@ -355,12 +354,6 @@ class Cluster:
 
     def _collections(self, programs: Iterable[Program]) -> list[CollectionId]:
         return [p.collection for p in programs if p.collection is not None]
-
-    # -- time ----------------------------------------------------------------------------------------
-
-    def is_running(self, collection: CollectionId) -> bool:
-        """Whether the upper of a collection follows the clock."""
-        return any(p.collection == collection for p in list(self._running().values()))
 
 
 def _table_program(found: CatalogObject) -> Program:

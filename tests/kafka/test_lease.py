@@ -33,6 +33,8 @@ def test_a_second_owner_is_told_who_has_it(new_lease):
 def test_the_same_owner_takes_over_at_once(new_lease):
     new_lease().acquire("store-1")
     new_lease().acquire("store-1")
+    with pytest.raises(ServiceTaken):
+        new_lease().acquire("store-2")
 
 
 def test_a_released_lease_is_free_at_once(new_lease):
@@ -41,6 +43,8 @@ def test_a_released_lease_is_free_at_once(new_lease):
     first.release()
     first.release()
     new_lease().acquire("store-2")
+    with pytest.raises(ServiceTaken):
+        new_lease().acquire("store-1")
 
 
 def test_beats_keep_the_lease_and_without_them_it_runs_out(new_lease, monkeypatch):
