@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.errors import HoldfastError
-from holdfast.names import ObjectName, QueryId, TopicName
+from holdfast.names import ObjectName, QueryId, StateId, TopicName
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.decode import RecordDecoder
 from holdfast.runtime.program import (
@@ -26,9 +26,11 @@ from holdfast.runtime.program import (
 )
 from holdfast.runtime.serdes.decoding import UNKNOWN_SPELLING
 from holdfast.runtime.spark.build import topic_view
-from holdfast.runtime.spark.engine import Engine, Failure, Round, TopicRange, ViewInput
+from holdfast.runtime.spark.engine import RECORDS, Engine, Failure, Round, TopicRange, ViewInput
 from holdfast.runtime.store.port import Store, TickStage
 
+RESTING = 3
+"""Up to so many stages without rows run along for each one with rows, so that the same jobs come again."""
 LOGGED_PER_TICK = 1_000
 """Undecodable records of one topic and tick that the processing log shows whole; all are counted."""
 
@@ -82,12 +84,13 @@ class Respelled(Exception):
 
 
 class Ticker:
-    """Runs ticks; keeps nothing between them but what the decoder has learnt."""
+    """Runs ticks; keeps nothing between them but what makes the next ones faster."""
 
     def __init__(self, engine: Engine, store: Store, decoder: RecordDecoder) -> None:
         self._engine = engine
         self._store = store
         self._decoder = decoder
+        self._empty: dict[str, pa.Table] = {}
 
     def run(
         self,
@@ -99,7 +102,7 @@ class Ticker:
         """Stage one tick of some queries. The caller adds what moved, and commits."""
         while True:
             stage = self._store.stage()
-            run = _Run(self._engine, dataflow, queries, inputs, stage, self._decoder)
+            run = _Run(self._engine, dataflow, queries, inputs, stage, self._decoder, self._empty)
             try:
                 if given is not None:
                     run.give(given)
@@ -120,9 +123,10 @@ class _Run:
         inputs: TickInputs,
         stage: TickStage,
         decoder: RecordDecoder,
+        empty: dict[str, pa.Table],
     ) -> None:
         self.engine, self.dataflow, self.queries, self.inputs, self.stage = engine, dataflow, queries, inputs, stage
-        self.decoder = decoder
+        self.decoder, self.empty = decoder, empty
         self.objects: dict[ObjectName, pa.Table] = dict(inputs.objects)
         self.merged: set[tuple[QueryId, int]] = set()
         self.bad: dict[str, TopicInput] = {}
@@ -130,9 +134,10 @@ class _Run:
 
     def run(self) -> Outcome:
         for planned in self.dataflow.rounds(self.queries):
-            ready = [(p, i) for p, i in planned if p.query not in self.outcome.failed and self._has_rows(p, i)]
+            planned = [(p, i) for p, i in planned if p.query not in self.outcome.failed]
+            ready = {(p.query, i) for p, i in planned if self._has_rows(p, i)}
             if ready:
-                self._round(ready)
+                self._round(planned, ready)
         self._log_undecodable()
         return self.outcome
 
@@ -152,10 +157,18 @@ class _Run:
             case StateInput():
                 return (program.query, index - 1) in self.merged
 
-    def _round(self, ready: list[tuple[Program, int]]) -> None:
-        stages = [program.stages[index] for program, index in ready]
-        results = self.engine.run([stage.fragment for stage in stages], self._views(stages))
-        for (program, index), rows in zip(ready, results, strict=True):
+    def _round(self, planned: list[tuple[Program, int]], ready: set[tuple[QueryId, int]]) -> None:
+        """One job for the stages that have rows; small ones take along those that rest, to be one known job."""
+        chosen = [(p, i) for p, i in planned if (p.query, i) in ready]
+        views = self._views([p.stages[i] for p, i in chosen])
+        resting = [(p, i) for p, i in planned if (p.query, i) not in ready]
+        if 0 < len(resting) <= RESTING * len(chosen) and self.engine.prepares(views):
+            chosen = [(p, i) for p, i in planned if (p.query, i) in ready or self._can_rest(p.stages[i])]
+            views = self._views([p.stages[i] for p, i in chosen])
+        results = self.engine.run([p.stages[i].fragment for p, i in chosen], views)
+        for (program, index), rows in zip(chosen, results, strict=True):
+            if (program.query, index) not in ready:
+                continue
             if isinstance(rows, Failure):
                 self._fail(program.query, rows.reason)
                 continue
@@ -164,6 +177,10 @@ class _Run:
                 self._apply(program, index, good)
             except HoldfastError as error:
                 self._fail(program.query, str(error))
+
+    def _can_rest(self, stage: Stage) -> bool:
+        """Whether it is known what no rows look like."""
+        return isinstance(stage.input, TopicInput) or stage.input.view in self.empty
 
     def _fail(self, query: QueryId, reason: str) -> None:
         self.stage.discard(query)
@@ -179,22 +196,31 @@ class _Run:
                 case TopicInput() as source:
                     self._topic(source, inputs, derived)
                     uses[source.view] = uses.get(source.view, 0) + 1
+                case ObjectInput(name=name, view=view) if name not in self.objects and name in self.inputs.decoded:
+                    source = self.inputs.decoded[name]
+                    self._topic(source, inputs, derived)
+                    derived[view] = f"SELECT * FROM {source.view} WHERE bad = 0 AND NOT tombstone"
                 case ObjectInput(name=name, view=view):
-                    if name in self.objects:
-                        inputs[view] = self.objects[name]
-                    else:
-                        source = self.inputs.decoded[name]
-                        self._topic(source, inputs, derived)
-                        derived[view] = f"SELECT * FROM {source.view} WHERE bad = 0 AND NOT tombstone"
+                    inputs[view] = self._known(view, self.objects.get(name))
                 case StateInput(state=state, view=view):
-                    inputs[view] = self.stage.state_delta(state)
+                    merged = self._has_merged(state)
+                    inputs[view] = self._known(view, self.stage.state_delta(state) if merged else None)
         if any(isinstance(source, TopicRange) for source in inputs.values()):
             return Round(inputs, derived, frozenset(view for view, n in uses.items() if n > 1))
         return Round(inputs, derived)
 
+    def _has_merged(self, state: StateId) -> bool:
+        return any(state == merged for query, _ in self.merged for merged, _ in self.queries[query].states)
+
+    def _known(self, view: str, rows: pa.Table | None) -> pa.Table:
+        """The rows of a view, or none of them in its shape."""
+        if rows is None:
+            return self.empty[view]
+        self.empty.setdefault(view, rows.slice(0, 0))
+        return rows
+
     def _topic(self, source: TopicInput, inputs: dict[str, ViewInput], derived: dict[str, str]) -> None:
-        raw = topic_view(source.topic)
-        inputs[raw] = self.inputs.topics[source.topic]
+        inputs[topic_view(source.topic)] = self.inputs.topics.get(source.topic, RECORDS.empty_table())
         derived[source.view] = self.decoder.sql(source)
 
     def _sorted_out(self, stage: Stage, rows: pa.Table) -> pa.Table:

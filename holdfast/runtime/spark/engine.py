@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -13,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.errors import KafkaError
 from holdfast.names import TopicName
 from holdfast.runtime.spark.fragment import Fragment, union
+from holdfast.runtime.spark.prepared import Job, NotRepeatable, PreparedJobs
 from holdfast.runtime.spark.session import Sessions
 
 RECORDS = pa.schema(
@@ -44,8 +46,6 @@ class TopicRange:
     ranges: tuple[OffsetRange, ...]
 
 
-INLINE_ROWS = 100
-"""Up to so many records are part of the job's text."""
 LOCAL_ROWS = 10_000
 """More rows than this are worth compiled code."""
 
@@ -81,10 +81,14 @@ class Engine:
     def __init__(self, sessions: Sessions, kafka_options: Mapping[str, str]) -> None:
         self._sessions = sessions
         self._kafka_options = dict(kafka_options)
+        self._prepared = PreparedJobs(sessions.small)
 
     def run(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table | Failure]:
         """The rows of each fragment. When the whole fails, each is tried alone, so that only the culprit is lost."""
         self._sessions.warming.end()
+        quick = self._quickly(fragments, inputs)
+        if quick is not None:
+            return list(quick)
         session = self._session(inputs)
         try:
             prefix = self._open(session, inputs)
@@ -98,11 +102,28 @@ class Engine:
 
     def select(self, sql: str, inputs: Round) -> pa.Table:
         """The rows of one SELECT over the views."""
+        if self.prepares(inputs):
+            with suppress(NotRepeatable):
+                return self._prepared.run(_job(sql, inputs), inputs.inputs)
         session = self._session(inputs)
         try:
             return session.sql(self._open(session, inputs) + sql).toArrow()
         finally:
             self._close(session, inputs)
+
+    def prepares(self, inputs: Round) -> bool:
+        """Whether a round with such inputs is planned once for all rounds of its kind."""
+        return not inputs.shared and self._prepared.takes(inputs.inputs)
+
+    def _quickly(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table] | None:
+        """The rows by a prepared job; None where none fits, or it failed and the culprit is to be found."""
+        if not self.prepares(inputs):
+            return None
+        whole = union(fragments)
+        try:
+            return whole.split(self._prepared.run(_job(whole.sql, inputs), inputs.inputs))
+        except (NotRepeatable, PySparkException, Py4JError):
+            return None
 
     def _session(self, inputs: Round) -> SparkSession:
         large = any(isinstance(source, TopicRange) for source in inputs.inputs.values())
@@ -124,9 +145,6 @@ class Engine:
         """Create the views; gives the WITH clause of those that are inlined."""
         inlined = []
         for view, source in inputs.inputs.items():
-            if isinstance(source, pa.Table) and _is_inline(source) and not inputs.shared:
-                inlined.append(f"{view} AS ({values_sql(source)})")
-                continue
             frame = self._read(source) if isinstance(source, TopicRange) else self._local(session, source)
             frame.createOrReplaceTempView(view)
         for view, sql in inputs.derived.items():
@@ -167,23 +185,9 @@ class Engine:
         return frame.selectExpr("partition AS part", "offset AS off", "unix_millis(timestamp) AS ts", "key", "value")
 
 
-def _is_inline(source: pa.Table) -> bool:
-    return bool(source.schema == RECORDS and 0 < source.num_rows <= INLINE_ROWS)
-
-
-def values_sql(records: pa.Table) -> str:
-    """Raw records as SQL text, for a handful of them: the optimizer decodes and filters constants by itself.
-
-    With 30 queries on a topic such a job took 360 ms; with the records in a view, or decoded in a job of their own,
-    450 ms; with a COALESCE hint on them, which keeps the optimizer out, 700 ms.
-    """
-    rows = zip(*(records.column(name).to_pylist() for name in RECORDS.names), strict=True)
-    texts = [f"({part},{off}L,{ts}L,{_bytes_sql(key)},{_bytes_sql(value)})" for part, off, ts, key, value in rows]
-    return f"SELECT * FROM VALUES {','.join(texts)} AS records(part, off, ts, key, value)"
-
-
-def _bytes_sql(value: bytes | None) -> str:
-    return "CAST(NULL AS BINARY)" if value is None else f"X'{value.hex()}'"
+def _job(sql: str, inputs: Round) -> Job:
+    schemas = ((view, rows.schema) for view, rows in inputs.inputs.items() if isinstance(rows, pa.Table))
+    return Job(sql, tuple(inputs.derived.items()), tuple(schemas))
 
 
 def _raise_if_passing(error: Exception) -> None:
