@@ -58,13 +58,13 @@ def test_values_of_every_type_arrive_as_they_are(prepared):
         ]
     )
     values = [
-        {name: None for name in schema.names},
+        dict.fromkeys(schema.names),
         {
             "b": True,
             "i": -(2**31),
             "l": 2**63 - 1,
             "d": 0.1 + 0.2,
-            "s": "é\x00\"\\\n😀",
+            "s": 'é\x00"\\\n😀',
             "x": b"\x00\xff",
             "e": decimal.Decimal("-12345678901234567890.123456789012345678"),
             "a": datetime.date(1, 1, 1),
