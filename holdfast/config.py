@@ -32,6 +32,8 @@ from holdfast.errors import ConfigError, nearest
 from holdfast.names import ServiceId, TopicName
 
 DEFAULT_FILE = "holdfast.toml"
+DEFAULT_SERVER = "http://127.0.0.1:8088"
+"""Where a client finds the server that was started with no settings."""
 DEFAULT_SERVICE = ServiceId("default")
 PREFIX = "HOLDFAST_"
 

@@ -29,7 +29,6 @@ Messages are short and lower case; detail and hint are sentences.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Position:
 class HoldfastError(Exception):
     """A problem told to the user in PostgreSQL's terms."""
 
-    sqlstate: ClassVar[str] = "XX000"
+    sqlstate: str = "XX000"
 
     def __init__(
         self,

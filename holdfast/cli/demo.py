@@ -20,9 +20,10 @@ from rich.text import Text
 
 from holdfast.cli.entities import print_entity
 from holdfast.cli.orders import Orders
-from holdfast.cli.printing import aligned_right, output, put, table, told_errors
+from holdfast.cli.printing import output, put, table, told_errors
 from holdfast.cli.processes import nothing_left
-from holdfast.client.client import Answer, Client, ServerError
+from holdfast.client import Client, Result, ServerError, Stream
+from holdfast.client.shown import is_right
 from holdfast.config import Settings, load
 from holdfast.names import ServiceId
 
@@ -171,7 +172,7 @@ class Demo:
         """Show the table while changes come in; they are read and the orders sent by two threads beside this one."""
         sales = dict(rows)
         with ExitStack() as parts:
-            answer = parts.enter_context(client.query(WATCH_SALES))
+            answer = parts.enter_context(client.stream(WATCH_SALES))
             reading = Beside(lambda: follow(answer, sales))
             parts.callback(reading.finish)
             with Client(server) as other:
@@ -182,8 +183,8 @@ class Demo:
                 finally:
                     stop.set()
                     sending.finish()
-                    if answer.id is not None:
-                        other.close_query(answer.id)
+                    if answer.header.query is not None:
+                        other.close_query(answer.header.query)
         self._detail(f"{sum(row[1] for row in sales.values()):,} orders counted")
 
     def _show(self, sales: Sales, seconds: float) -> None:
@@ -228,18 +229,17 @@ class Beside:
             self._failure = failure
 
 
-def follow(answer: Answer, sales: Sales) -> None:
+def follow(answer: Stream, sales: Sales) -> None:
     """Keep a copy of the table current."""
-    for row in answer.rows():
+    for row in answer:
         if row.tombstone:
-            sales.pop(row.values[0], None)
+            sales.pop(row[0], None)
         else:
-            sales[row.values[0]] = row.values
+            sales[row[0]] = row.values
 
 
 def sales_of(client: Client) -> Sales:
-    with client.query(ASK_ALL) as answer:
-        return {row.values[0]: row.values for row in answer.rows()}
+    return {row[0]: row.values for row in client.query(ASK_ALL)}
 
 
 def sales_table(sales: Mapping[str, tuple[Any, ...]], before: Mapping[str, tuple[Any, ...]] | None = None) -> Table:
@@ -257,5 +257,5 @@ def indented(shown: Table) -> Padding:
 
 
 def asked(client: Client, question: str) -> Table:
-    with client.query(question) as answer:
-        return table(answer.names, [row.values for row in answer.rows()], right=aligned_right(answer.types))
+    result: Result = client.query(question)
+    return table(result.names, [row.values for row in result], right=[is_right(type_) for type_ in result.header.types])

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from holdfast.cli.printing import complaints, one_line, pairs, put, table
-from holdfast.client.client import Entity
+from holdfast.client import Entity
 
 
 def print_entity(console: Console, entity: Entity) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.client.client import DEFAULT_SERVER
+from holdfast.config import DEFAULT_SERVER
 
 app = typer.Typer(
     help="A streaming SQL database for Kafka.",

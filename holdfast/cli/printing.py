@@ -1,10 +1,8 @@
 """What the command prints: errors, tables, rows."""
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from typing import Any
 
 import typer
@@ -15,11 +13,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.client.client import Answer, Row
+from holdfast.client import Row, Stream
+from holdfast.client.shown import is_right, shown
 from holdfast.errors import HoldfastError, Position
 
 LINES = Box("    \n  | \n -+ \n  | \n -+ \n -+ \n  | \n    \n", ascii=True)
-NUMBERS = ("INTEGER", "BIGINT", "DOUBLE", "DECIMAL")
 TOMBSTONE = "<TOMBSTONE>"
 LOOK_AHEAD = 1000
 PIPED_WIDTH = 100_000
@@ -73,22 +71,6 @@ def caret(script: str, position: Position) -> str:
 # ---- values and tables
 
 
-def shown(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case str():
-            return value
-        case float() | int():
-            return str(value)
-        case Decimal():
-            return format(value, "f")
-        case _:
-            return json.dumps(value, ensure_ascii=False, default=str)
-
-
 def one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -103,10 +85,6 @@ def table(names: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequ
     return made
 
 
-def aligned_right(types: Sequence[str]) -> list[bool]:
-    return [type_.startswith(NUMBERS) for type_ in types]
-
-
 def cells(row: Row) -> list[str]:
     if not row.tombstone:
         return [shown(value) for value in row.values]
@@ -116,10 +94,10 @@ def cells(row: Row) -> list[str]:
 class RowPrinter:
     """Prints rows as they come; a column widens when a value needs it, which those before cannot know."""
 
-    def __init__(self, console: Console, answer: Answer) -> None:
+    def __init__(self, console: Console, answer: Stream) -> None:
         self._console = console
-        self._right = aligned_right(answer.types)
-        self._names = list(answer.names)
+        self._right = [is_right(type_) for type_ in answer.header.types]
+        self._names = list(answer.header.names)
         self._widths = [max(cell_len(name), 8) for name in self._names]
         self._started = False
 
@@ -146,14 +124,14 @@ class RowPrinter:
         self._console.file.flush()
 
 
-def print_answer(console: Console, answer: Answer) -> None:
+def print_answer(console: Console, answer: Stream) -> None:
     """A pull as a table, a push row by row until it ends."""
-    if answer.notice:
-        complaints().print(Text(f"NOTICE: {answer.notice}"))
+    if answer.header.notice:
+        complaints().print(Text(f"NOTICE: {answer.header.notice}"))
     printer = RowPrinter(console, answer)
-    rows = answer.rows()
+    rows = answer
     count = 0
-    if answer.id is None:
+    if answer.header.query is None:
         first = [row for row, _ in zip(rows, range(LOOK_AHEAD), strict=False)]
         printer.fit(first)
         printer.start()

@@ -7,7 +7,7 @@ from prompt_toolkit.completion import WordCompleter
 
 from holdfast.cli.split import pieces
 from holdfast.cli.sql import Session
-from holdfast.client.client import Client
+from holdfast.client import Client
 
 # fmt: off
 WORDS = (

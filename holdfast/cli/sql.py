@@ -9,7 +9,7 @@ from rich.console import Console
 from holdfast.cli.entities import print_entity
 from holdfast.cli.printing import output, print_answer, print_error, told_errors
 from holdfast.cli.split import Piece, pieces, place_in
-from holdfast.client.client import Client, ServerError
+from holdfast.client import Client, ServerError
 from holdfast.errors import HoldfastError
 
 
@@ -19,7 +19,6 @@ class Session:
     def __init__(self, client: Client, console: Console) -> None:
         self._client = client
         self._console = console
-        self.properties: dict[str, str] = {}
 
     def run(self, script: str) -> bool:
         """Run a script up to its first error, which is printed; True when there was none."""
@@ -40,19 +39,17 @@ class Session:
         if piece.asks:
             self._ask(piece)
             return
-        for entity in self._client.execute(piece.text, self.properties):
-            if piece.first in ("SET", "UNSET") and entity["@type"] == "properties":
-                self.properties = {each["name"]: each["value"] for each in entity["properties"]}
-            else:
+        for entity in self._client.execute(piece.text):
+            if piece.first not in ("SET", "UNSET"):
                 print_entity(self._console, entity)
 
     def _ask(self, piece: Piece) -> None:
-        with self._client.query(piece.text, self.properties) as answer:
+        with self._client.stream(piece.text) as answer:
             try:
                 print_answer(self._console, answer)
             except KeyboardInterrupt:
                 # The usual end of a push query. Leaving the block closes it on the server.
-                if answer.id is None:
+                if answer.header.query is None:
                     raise
 
 

@@ -12,8 +12,7 @@ from rich.text import Text
 
 from holdfast.cli.printing import output, told_errors
 from holdfast.cli.processes import nothing_left
-from holdfast.client.client import DEFAULT_SERVER
-from holdfast.config import SECTIONS, load
+from holdfast.config import DEFAULT_SERVER, SECTIONS, load
 from holdfast.errors import ConfigError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

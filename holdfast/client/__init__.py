@@ -1,0 +1,27 @@
+"""The Python client: `Client` for programs that wait, `AsyncClient` for those that do not."""
+
+from holdfast.client.aio import AsyncClient, AsyncStream
+from holdfast.client.answer import Header, Row
+from holdfast.client.client import Client, Stream
+from holdfast.client.entities import Entities
+from holdfast.client.errors import BadAnswer, RowRefused, ServerError, Unreachable
+from holdfast.client.result import Result
+from holdfast.client.session import Entity
+from holdfast.config import DEFAULT_SERVER
+
+__all__ = [
+    "DEFAULT_SERVER",
+    "AsyncClient",
+    "AsyncStream",
+    "BadAnswer",
+    "Client",
+    "Entities",
+    "Entity",
+    "Header",
+    "Result",
+    "Row",
+    "RowRefused",
+    "ServerError",
+    "Stream",
+    "Unreachable",
+]

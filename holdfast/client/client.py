@@ -1,117 +1,71 @@
-"""A small client of the HTTP server: statements in, entities out, and the rows of queries as they come."""
+"""The client for programs that wait."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from decimal import Decimal
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, Self
 
 import httpx
 
-from holdfast.errors import HoldfastError, Position
+from holdfast.client.answer import AnswerParser, Header, Row, opened
+from holdfast.client.entities import Entities
+from holdfast.client.result import Result
+from holdfast.client.session import (
+    HEALTH,
+    INFO,
+    Properties,
+    Request,
+    Session,
+    answered,
+    close_query,
+    healthy,
+    insert_requests,
+    inserted,
+    not_an_address,
+    server_info,
+    unreachable,
+)
+from holdfast.config import DEFAULT_SERVER
+from holdfast.errors import HoldfastError
 
-Entity = dict[str, Any]
-Properties = Mapping[str, str]
-
-DEFAULT_SERVER = "http://127.0.0.1:8088"
-NOTHING: Properties = MappingProxyType({})
 CONNECT_SECONDS = 5.0
+LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
 
 
-class ServerError(HoldfastError):
-    """What a server answered instead of a result; `entities` are the results of the statements before."""
-
-    def __init__(self, body: Mapping[str, Any]) -> None:
-        place = body.get("position")
-        super().__init__(
-            str(body.get("message", "the server gave no reason")),
-            detail=body.get("detail"),
-            hint=body.get("hint"),
-            position=Position(place["line"], place["column"], place["offset"]) if place else None,
-        )
-        self.code = int(body.get("error_code", 0))
-        self.state: str | None = body.get("sqlstate")
-        self.entities: Sequence[Entity] = body.get("entities", ())
-
-
-class Unreachable(HoldfastError):
-    """There is no server, or it went away."""
-
-    sqlstate = "08001"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row that is true now. A `tombstone` says that the row of this key no longer is."""
-
-    values: tuple[Any, ...]
-    tombstone: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """No change before this time is still to come."""
-
-    time: int
-
-
-class Answer:
-    """A query's columns, and its rows for as long as they come. `id` is None for a pull."""
-
-    def __init__(self, lines: Iterator[str]) -> None:
-        self._lines = lines
-        header = read(next(lines, '{"message": "the server sent nothing"}'))
-        self.id: str | None = header["queryId"]
-        self.names: Sequence[str] = header["columnNames"]
-        self.types: Sequence[str] = header["columnTypes"]
-        self.notice: str | None = header.get("notice")
-        self._doubles = [i for i, type_ in enumerate(self.types) if type_ == "DOUBLE"]
-
-    def __iter__(self) -> Iterator[Row | Progress]:
-        for line in self._lines:
-            if not line:
-                continue
-            match read(line):
-                case list(values):
-                    yield Row(self._values(values))
-                case {"tombstone": values}:
-                    yield Row(self._values(values), tombstone=True)
-                case {"progress": int(time)}:
-                    yield Progress(time)
-
-    def rows(self) -> Iterator[Row]:
-        return (part for part in self if isinstance(part, Row))
-
-    def _values(self, values: list[Any]) -> tuple[Any, ...]:
-        for i in self._doubles:
-            if values[i] is not None:
-                values[i] = float(values[i])
-        return tuple(values)
-
-
-def read(line: str) -> Any:
-    """One line of an answer; DECIMALs keep their digits."""
-    told = json.loads(line, parse_float=Decimal)
-    if isinstance(told, dict) and "message" in told:
-        raise ServerError(told)
-    return told
+@contextmanager
+def reaching(server: str) -> Iterator[None]:
+    """Tell of a server that is not there in our words."""
+    try:
+        yield
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as cause:
+        raise not_an_address(server, cause) from None
+    except httpx.TransportError as cause:
+        raise unreachable(server, cause) from None
 
 
 class Client:
-    """A connection to one server. For one thread at a time; `close_query` may come from any."""
+    """Statements and questions to one server. From any thread; `SET` holds for all of them."""
 
-    def __init__(self, server: str = DEFAULT_SERVER, *, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        server: str = DEFAULT_SERVER,
+        *,
+        properties: Properties | None = None,
+        headers: Mapping[str, str] | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
         self.server = server.rstrip("/")
-        timeout = httpx.Timeout(None, connect=CONNECT_SECONDS)
-        try:
+        self.session = Session(dict(properties or {}))
+        with reaching(self.server):
             # A proxy of the environment is for the internet, not for a server whose address was given.
-            self._http = httpx.Client(base_url=self.server, timeout=timeout, transport=transport, trust_env=False)
-        except httpx.InvalidURL as cause:
-            raise Unreachable(f'"{server}" is not the address of a server', detail=f"{cause}.") from None
+            self._http = httpx.Client(
+                base_url=self.server,
+                headers=headers,
+                limits=LIMITS,
+                transport=transport,
+                trust_env=False,
+            )
 
-    def __enter__(self) -> "Client":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -120,59 +74,126 @@ class Client:
     def close(self) -> None:
         self._http.close()
 
-    def info(self) -> Mapping[str, Any]:
-        """What the server is: version, cluster, service id."""
-        with self._reaching():
-            found: Mapping[str, Any] = checked(self._http.get("/info"))["KsqlServerInfo"]
-            return found
-
-    def execute(self, text: str, properties: Properties = NOTHING) -> list[Entity]:
+    def execute(self, text: str, properties: Properties | None = None) -> Entities:
         """Run statements that are not queries; one entity each."""
-        with self._reaching():
-            told = self._http.post("/ksql", json={"ksql": text, "streamsProperties": dict(properties)})
-            entities: list[Entity] = checked(told)
-            return entities
+        entities = Entities(self._answered(self.session.statements(text, properties)))
+        self.session.carry(entities)
+        return entities
 
-    @contextmanager
-    def query(self, text: str, properties: Properties = NOTHING, *, progress: bool = False) -> Iterator[Answer]:
-        """Ask a SELECT. Leaving the block ends a push query."""
-        asked: dict[str, Any] = {"sql": text, "properties": dict(properties)}
-        if progress:
-            asked["requestProperties"] = {"holdfast.progress": True}
-        with self._reaching(), self._http.stream("POST", "/query-stream", json=asked) as response:
-            if response.is_error:
-                response.read()
-                checked(response)
-            yield Answer(response.iter_lines())
+    def query(self, text: str, properties: Properties | None = None) -> Result:
+        """All rows of a SELECT: of a pull query, or of a push query with a LIMIT."""
+        with self.stream(text, properties) as stream:
+            return Result(stream.header, list(stream))
+
+    def stream(self, text: str, properties: Properties | None = None) -> "Stream":
+        """The rows of a SELECT as they come. Use it in a `with` block, whose end closes the query."""
+        return Stream(self, self.session.question(text, properties, progress=True))
+
+    def insert(self, target: str, rows: Any) -> int:
+        """Insert rows: mappings, an Arrow table or a data frame. They are durable when this returns.
+
+        `RowRefused` names the first row that was not taken; those before it are in.
+        """
+        done = 0
+        for request, sent in insert_requests(target, rows):
+            response = self._sent(request)
+            done += inserted(response.status_code, response.content, self.server, sent=sent, before=done)
+        return done
 
     def close_query(self, id: str) -> None:
         """End a push query; its rows then end without an error."""
-        with self._reaching():
-            checked(self._http.post("/close-query", json={"queryId": id}))
+        self._answered(close_query(id))
 
-    @contextmanager
-    def _reaching(self) -> Iterator[None]:
+    def info(self) -> Mapping[str, Any]:
+        """What the server is: version, cluster, service id."""
+        return server_info(self._answered(INFO))
+
+    def health(self) -> Mapping[str, Any]:
+        """Whether the server works, by part; that it does not is no error here."""
+        response = self._sent(HEALTH)
+        return healthy(response.status_code, response.content, self.server)
+
+    def _answered(self, request: Request) -> Any:
+        response = self._sent(request)
+        return answered(response.status_code, response.content, self.server)
+
+    def _sent(self, request: Request) -> httpx.Response:
+        with reaching(self.server):
+            return self._http.send(self._built(request))
+
+    def _built(self, request: Request) -> httpx.Request:
+        return self._http.build_request(
+            request.method,
+            request.path,
+            content=request.body,
+            headers=request.headers,
+            timeout=httpx.Timeout(request.seconds, connect=CONNECT_SECONDS),
+        )
+
+
+class Stream(Iterator[Row]):
+    """The rows of a query as they come, for one thread. The end of its `with` block closes the query."""
+
+    def __init__(self, client: Client, request: Request) -> None:
+        self._client = client
+        self._request = request
+        self._response: httpx.Response | None = None
+        self._received: Iterator[bytes] = iter(())
+        self._parser = AnswerParser()
+        self._ended = False
+
+    def __enter__(self) -> Self:
         try:
-            yield
-        except httpx.UnsupportedProtocol as cause:
-            raise Unreachable(f'"{self.server}" is not the address of a server', detail=f"{cause}.") from None
-        except httpx.TransportError as cause:
-            raise Unreachable(
-                f"cannot reach a server at {self.server}",
-                detail=f"{str(cause) or type(cause).__name__}.",
-                hint="Start one with: holdfast start. Name another with --server.",
-            ) from None
+            with reaching(self._client.server):
+                self._response = self._client._http.send(self._client._built(self._request), stream=True)
+                if self._response.is_error:
+                    self._response.read()
+                    answered(self._response.status_code, self._response.content, self._client.server)
+            self._received = self._response.iter_bytes()
+            while self._parser.header is None and not self._ended:
+                self._receive()
+                if self._parser.header is None:
+                    self._parser.take()
+        except BaseException:
+            self.close()
+            raise
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
-def checked(response: httpx.Response) -> Any:
-    """The JSON of an answer, or the error that it is."""
-    try:
-        body = response.json()
-    except ValueError:
-        raise Unreachable(
-            f"{response.url.host}:{response.url.port} does not answer as this kind of server does",
-            detail=f"HTTP status {response.status_code}.",
-        ) from None
-    if response.is_error:
-        raise ServerError(body if isinstance(body, dict) else {})
-    return body
+    @property
+    def header(self) -> Header:
+        """The columns, and the id of a push query."""
+        return opened(self._parser)
+
+    @property
+    def time(self) -> int | None:
+        """How far the rows taken so far have come: no change before this time is still to come."""
+        return self._parser.time
+
+    def __next__(self) -> Row:
+        while (row := self._parser.take()) is None:
+            if self._ended:
+                raise StopIteration
+            self._receive()
+        return row
+
+    def close(self) -> None:
+        """End the query. The server has forgotten it when this returns."""
+        header = self._parser.header
+        if not self._ended and header is not None and header.query is not None:
+            with suppress(HoldfastError):
+                self._client.close_query(header.query)
+        self._ended = True
+        if self._response is not None:
+            self._response.close()
+
+    def _receive(self) -> None:
+        with reaching(self._client.server):
+            received = next(self._received, None)
+        if received is None:
+            self._ended = True
+            self._parser.end()
+        else:
+            self._parser.feed(received)

@@ -92,9 +92,15 @@ def _lark() -> Lark:
 
 
 @cache
-def _words() -> dict[str, str]:
+def terminal_words() -> dict[str, str]:
+    """The terminals of the grammar as a user writes them."""
     values = {terminal.name: str(terminal.pattern.value) for terminal in _lark().terminals}
     return {name: text if text[0].isalpha() else f'"{text}"' for name, text in values.items()}
+
+
+def statement_parser(text: str) -> Any:
+    """Lark's parser of one statement, to be given its tokens one by one."""
+    return _lark().parse_interactive(text, start=_START)
 
 
 def parse(text: str) -> list[ParsedStatement]:
@@ -116,8 +122,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._lines = Lines(text)
-        parser: Any = _lark().parse_interactive(text, start=_START)
-        self._parser = parser
+        self._parser = parser = statement_parser(text)
         self._state = parser.parser_state
         self._start = list(self._state.state_stack)
         self._tokens: Iterator[Token] = parser.lexer_thread.lex(self._state)
@@ -179,10 +184,10 @@ class _Reader:
 
 def _problem(text: str, problem: UnexpectedToken) -> SyntaxProblem:
     """The mistake in words; a misspelt keyword is told the nearest that fits, a reserved word how to be a name."""
-    error = syntax_problem(text, problem, _words())
+    error = syntax_problem(text, problem, terminal_words())
     accepted = problem.accepts or problem.expected
     word = str(problem.token)
-    keywords = sorted(_words()[name] for name in accepted if _words().get(name, "").isupper())
+    keywords = sorted(terminal_words()[name] for name in accepted if terminal_words().get(name, "").isupper())
     close = get_close_matches(word.upper(), [keyword for keyword in keywords if keyword.isalpha()], n=1, cutoff=0.75)
     if close and word:
         return SyntaxProblem(error.message, hint=f"Did you mean {close[0]}?", position=error.position)

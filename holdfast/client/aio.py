@@ -1,0 +1,182 @@
+"""The client for programs that do not wait: the same calls, awaited."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import Any, Self
+
+import anyio
+import httpx
+
+from holdfast.client.answer import AnswerParser, Header, Row, opened
+from holdfast.client.client import CONNECT_SECONDS, LIMITS, reaching
+from holdfast.client.entities import Entities
+from holdfast.client.result import Result
+from holdfast.client.session import (
+    CLOSE_SECONDS,
+    HEALTH,
+    INFO,
+    Properties,
+    Request,
+    Session,
+    answered,
+    close_query,
+    healthy,
+    insert_requests,
+    inserted,
+    server_info,
+)
+from holdfast.config import DEFAULT_SERVER
+from holdfast.errors import HoldfastError
+
+
+class AsyncClient:
+    """Statements and questions to one server. For one event loop; `SET` holds for all of its tasks."""
+
+    def __init__(
+        self,
+        server: str = DEFAULT_SERVER,
+        *,
+        properties: Properties | None = None,
+        headers: Mapping[str, str] | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.server = server.rstrip("/")
+        self.session = Session(dict(properties or {}))
+        with reaching(self.server):
+            self._http = httpx.AsyncClient(
+                base_url=self.server,
+                headers=headers,
+                limits=LIMITS,
+                transport=transport,
+                trust_env=False,
+            )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def execute(self, text: str, properties: Properties | None = None) -> Entities:
+        """See `Client.execute`."""
+        entities = Entities(await self._answered(self.session.statements(text, properties)))
+        self.session.carry(entities)
+        return entities
+
+    async def query(self, text: str, properties: Properties | None = None) -> Result:
+        """See `Client.query`."""
+        async with self.stream(text, properties) as stream:
+            return Result(stream.header, [row async for row in stream])
+
+    def stream(self, text: str, properties: Properties | None = None) -> "AsyncStream":
+        """See `Client.stream`; use it in an `async with` block."""
+        return AsyncStream(self, self.session.question(text, properties, progress=True))
+
+    async def insert(self, target: str, rows: Any) -> int:
+        """See `Client.insert`."""
+        done = 0
+        for request, sent in insert_requests(target, rows):
+            response = await self._sent(request)
+            done += inserted(response.status_code, response.content, self.server, sent=sent, before=done)
+        return done
+
+    async def close_query(self, id: str) -> None:
+        """See `Client.close_query`."""
+        await self._answered(close_query(id))
+
+    async def info(self) -> Mapping[str, Any]:
+        """See `Client.info`."""
+        return server_info(await self._answered(INFO))
+
+    async def health(self) -> Mapping[str, Any]:
+        """See `Client.health`."""
+        response = await self._sent(HEALTH)
+        return healthy(response.status_code, response.content, self.server)
+
+    async def _answered(self, request: Request) -> Any:
+        response = await self._sent(request)
+        return answered(response.status_code, response.content, self.server)
+
+    async def _sent(self, request: Request) -> httpx.Response:
+        with reaching(self.server):
+            return await self._http.send(self._built(request))
+
+    def _built(self, request: Request) -> httpx.Request:
+        return self._http.build_request(
+            request.method,
+            request.path,
+            content=request.body,
+            headers=request.headers,
+            timeout=httpx.Timeout(request.seconds, connect=CONNECT_SECONDS),
+        )
+
+
+class AsyncStream(AsyncIterator[Row]):
+    """See `Stream`."""
+
+    def __init__(self, client: AsyncClient, request: Request) -> None:
+        self._client = client
+        self._request = request
+        self._response: httpx.Response | None = None
+        self._received: AsyncIterator[bytes]
+        self._parser = AnswerParser()
+        self._ended = False
+
+    async def __aenter__(self) -> Self:
+        try:
+            with reaching(self._client.server):
+                self._response = await self._client._http.send(self._client._built(self._request), stream=True)
+                if self._response.is_error:
+                    await self._response.aread()
+                    answered(self._response.status_code, self._response.content, self._client.server)
+            self._received = self._response.aiter_bytes()
+            while self._parser.header is None and not self._ended:
+                await self._receive()
+                if self._parser.header is None:
+                    self._parser.take()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    @property
+    def header(self) -> Header:
+        """See `Stream.header`."""
+        return opened(self._parser)
+
+    @property
+    def time(self) -> int | None:
+        """See `Stream.time`."""
+        return self._parser.time
+
+    async def __anext__(self) -> Row:
+        while (row := self._parser.take()) is None:
+            if self._ended:
+                raise StopAsyncIteration
+            await self._receive()
+        return row
+
+    async def close(self) -> None:
+        """See `Stream.close`."""
+        header = self._parser.header
+        if not self._ended and header is not None and header.query is not None:
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True), suppress(HoldfastError):
+                await self._client.close_query(header.query)
+        self._ended = True
+        if self._response is not None:
+            await self._response.aclose()
+
+    async def _receive(self) -> None:
+        with reaching(self._client.server):
+            received = await anext(self._received, None)
+        if received is None:
+            self._ended = True
+            self._parser.end()
+        else:
+            self._parser.feed(received)

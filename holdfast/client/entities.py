@@ -1,0 +1,149 @@
+"""The entities that a server answers statements with, laid out to be read: as texts and tables."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from holdfast.client.html import html_table
+from holdfast.client.session import Entity
+from holdfast.client.shown import aligned
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table; `plural` says what there is none of when it has no rows."""
+
+    names: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+    plural: str = "rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Names and their values."""
+
+    pairs: Mapping[str, Any]
+
+
+Block = str | Grid | Pairs
+
+
+class Entities(list[Entity]):
+    """What statements were answered with, one entity each."""
+
+    def __repr__(self) -> str:
+        return "\n".join(line for entity in self for block in blocks(entity) for line in block_lines(block))
+
+    def _repr_html_(self) -> str:
+        return "".join(block_html(block) for entity in self for block in blocks(entity))
+
+
+def warnings(entity: Entity) -> list[str]:
+    return [str(warning["message"]) for warning in entity.get("warnings") or ()]
+
+
+def blocks(entity: Entity) -> Iterator[Block]:
+    """What there is to read in an entity, from top to bottom."""
+    match entity["@type"]:
+        case "currentStatus":
+            status = entity["commandStatus"]
+            yield f"{status['message']} Query {status['queryId']} runs." if status.get("queryId") else status["message"]
+        case "streams" | "tables" as kind:
+            rows = [[each[key] for key in ("name", "topic", "keyFormat", "valueFormat")] for each in entity[kind]]
+            yield Grid(("Name", "Topic", "Key format", "Value format"), rows, kind)
+        case "queries":
+            yield from queries(entity["queries"])
+        case "kafka_topics":
+            yield Grid(("Topic",), [[each["name"]] for each in entity["topics"]], "topics")
+        case "function_names":
+            rows = [[each["name"], each["type"]] for each in entity["functions"]]
+            yield Grid(("Function", "Kind"), rows, "functions")
+        case "properties":
+            rows = [[each["name"], each["value"]] for each in entity["properties"]]
+            yield Grid(("Property", "Value"), rows, "properties")
+        case "sourceDescription":
+            yield from source(entity["sourceDescription"])
+        case "source_descriptions":
+            for described in entity["sourceDescriptions"]:
+                yield from source(described)
+        case "queryDescription":
+            yield str(entity["queryDescription"]["executionPlan"])
+        case _:
+            yield json.dumps(entity, indent=2, ensure_ascii=False)
+
+
+def queries(found: Sequence[Mapping[str, Any]]) -> Iterator[Block]:
+    rows = [[q["id"], state_of(q), ", ".join(q["sinks"]), one_line(q["queryString"])] for q in found]
+    yield Grid(("Query", "State", "Writes", "Statement"), rows, "queries")
+    for query in found:
+        if query.get("reason"):
+            yield f"{query['id']}: {query['reason']}"
+
+
+def state_of(query: Mapping[str, Any]) -> str:
+    done = query.get("done") or 0.0
+    return f"{query['state']} {done:.0%}" if query["state"] == "BUILDING" else str(query["state"])
+
+
+def source(described: Mapping[str, Any]) -> Iterator[Block]:
+    head = {
+        "Name": described["name"],
+        "Kind": described["type"],
+        "Topic": described["topic"],
+        "Key format": described["keyFormat"],
+        "Value format": described["valueFormat"],
+    }
+    if described["timestamp"]:
+        head["Timestamp"] = described["timestamp"]
+    yield Pairs(head)
+    rows = [[field["name"], type_of(field["schema"]), field.get("type", "")] for field in described["fields"]]
+    yield Grid(("Column", "Type", "Role"), rows, "columns")
+    for title, key in (("Written by", "writeQueries"), ("Read by", "readQueries")):
+        for query in described[key]:
+            yield f"{title} {query['id']} ({state_of(query)}): {one_line(query['queryString'])}"
+    if described["extended"] and described["statement"]:
+        yield str(described["statement"])
+
+
+def type_of(schema: Mapping[str, Any]) -> str:
+    match schema:
+        case {"type": "DECIMAL", "parameters": {"precision": precision, "scale": scale}}:
+            return f"DECIMAL({precision}, {scale})"
+        case {"type": "ARRAY" | "MAP" as kind, "memberSchema": member}:
+            inner = type_of(member)
+            return f"ARRAY<{inner}>" if kind == "ARRAY" else f"MAP<STRING, {inner}>"
+        case {"type": "STRUCT", "fields": fields}:
+            inside = [f"{field['name']} {type_of(field['schema'])}" for field in fields]
+            return f"STRUCT<{', '.join(inside)}>"
+        case _:
+            return str(schema["type"])
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+# ---- as text and as HTML
+
+
+def block_lines(block: Block) -> Iterator[str]:
+    match block:
+        case str():
+            yield block
+        case Grid(names, rows, plural):
+            yield from aligned(names, rows, [False] * len(names)) if rows else [f"There are no {plural}."]
+        case Pairs(pairs):
+            widest = max(map(len, pairs))
+            yield from (f"{name.ljust(widest)}  {value}" for name, value in pairs.items())
+
+
+def block_html(block: Block) -> str:
+    match block:
+        case str():
+            return f"<pre>{escape(block)}</pre>" if "\n" in block else f"<p>{escape(block)}</p>"
+        case Grid(names, rows, plural):
+            return html_table(names, rows) if rows else f"<p>There are no {escape(plural)}.</p>"
+        case Pairs(pairs):
+            return html_table(("", ""), list(pairs.items()))

@@ -1,0 +1,34 @@
+"""Tables for notebooks: plain HTML, in whatever colours the notebook has."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from holdfast.client.shown import TOMBSTONE, shown
+
+RIGHT = ' style="text-align: right"'
+LEFT = ' style="text-align: left"'
+
+
+def html_table(
+    names: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    right: Sequence[bool] = (),
+    gone: Sequence[bool] = (),
+    caption: str = "",
+) -> str:
+    """A table; rows that are `gone` are tombstones."""
+    sides = [RIGHT if i < len(right) and right[i] else LEFT for i in range(len(names))]
+    head = "".join(f"<th{side}>{escape(name)}</th>" for name, side in zip(names, sides, strict=True))
+    body = "".join(_row(row, sides, TOMBSTONE if i < len(gone) and gone[i] else "null") for i, row in enumerate(rows))
+    under = f"<p>{escape(caption)}</p>" if caption else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{under}"
+
+
+def _row(row: Sequence[Any], sides: Sequence[str], null: str) -> str:
+    return f"<tr>{''.join(_cell(value, side, null) for value, side in zip(row, sides, strict=True))}</tr>"
+
+
+def _cell(value: Any, side: str, null: str) -> str:
+    return f"<td{side}>{f'<i>{escape(null)}</i>' if value is None else escape(shown(value))}</td>"
