@@ -1,23 +1,29 @@
-"""Runs the HTTP application on hypercorn, in a thread of its own."""
+"""Runs the HTTP application in a thread of its own."""
 
-import asyncio
 import contextlib
 import logging
+import resource
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
+import uvicorn
 from fastapi import FastAPI
-from hypercorn.asyncio import serve as hypercorn_serve
-from hypercorn.config import Config
 
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError, StartError
 from holdfast.server.app import make_app
+from holdfast.server.protocols import IDLE_SECONDS, Protocol
 from holdfast.server.service import Service
 
-GRACE_SECONDS = 2.0
+GRACE_SECONDS = 2
 STOP_SECONDS = 10.0
+BACKLOG = 4_096
+"""Connections that may wait to be accepted; the system may allow fewer."""
+FILES = 1 << 16
+LOST_AFTER = {socket.TCP_KEEPIDLE: 15, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3}
+"""Seconds of silence after which a client is asked for, again, and how often before it counts as gone."""
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -28,9 +34,13 @@ def listen(settings: Settings) -> socket.socket:
         taken = socket.socket(family, socket.SOCK_STREAM)
         try:
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # Connections inherit it: a client whose machine died sends no farewell.
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, seconds in LOST_AFTER.items():
+                taken.setsockopt(socket.IPPROTO_TCP, option, seconds)
             taken.bind((host, port))
             # Listening at once makes a second server fail here; clients wait until the application is there.
-            taken.listen(128)
+            taken.listen(BACKLOG)
         except OSError:
             taken.close()
             raise
@@ -56,23 +66,37 @@ class HttpServer:
     def __init__(self, app: FastAPI, taken: socket.socket) -> None:
         self.url = address(taken)
         self._app = app
-        self._socket = taken
+        # The socket is ours from here on, whatever becomes of the caller's.
+        self._socket = socket.socket(fileno=taken.detach())
         self._failure: BaseException | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stop = asyncio.Event()
-        self._started = threading.Event()
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                http=Protocol,
+                ws=None,
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                backlog=BACKLOG,
+                timeout_keep_alive=IDLE_SECONDS,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+            )
+        )
         self._thread = threading.Thread(target=self._run, name="http", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
-        self._started.wait(STOP_SECONDS)
+        deadline = time.monotonic() + STOP_SECONDS
+        while not self._server.started and self._thread.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.005)
 
     def stop(self) -> None:
         """End the push queries, let other requests finish for a moment, then go."""
-        if self._loop is not None and self._thread.is_alive():
+        if self._thread.is_alive():
             self._app.state.pushes.close_all()
-            with contextlib.suppress(RuntimeError):  # the loop may just have ended by itself
-                self._loop.call_soon_threadsafe(self._stop.set)
+            self._server.should_exit = True
             self._thread.join(STOP_SECONDS)
 
     def check(self) -> None:
@@ -82,27 +106,19 @@ class HttpServer:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._serve())
+            allow_many_files()
+            self._server.run(sockets=[self._socket])
         except BaseException as failure:
             self._failure = failure
             logging.getLogger(__name__).exception("the HTTP server failed")
-        finally:
-            self._started.set()
 
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        config = Config()
-        config.bind = [f"fd://{self._socket.detach()}"]
-        config.graceful_timeout = GRACE_SECONDS
-        config.accesslog = None
-        config.errorlog = logging.getLogger("hypercorn.error")
-        config.include_server_header = False
 
-        async def stopped() -> None:
-            self._started.set()
-            await self._stop.wait()
-
-        await hypercorn_serve(self._app, config, shutdown_trigger=stopped)  # type: ignore[arg-type]
+def allow_many_files() -> None:
+    """Each connection is an open file, and shells allow 1,024 where the machine allows many more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 @contextlib.contextmanager
