@@ -107,7 +107,7 @@ class Http2Connection:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._state.tasks.discard(task)
-        self._state.connections.discard(self)  # type: ignore[arg-type]
+        self._state.connections.discard(self)
         if not task.cancelled() and (error := task.exception()) is not None:
             logging.getLogger(__name__).warning("an HTTP/2 connection failed: %r", error)
 

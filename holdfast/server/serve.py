@@ -22,7 +22,7 @@ STOP_SECONDS = 10.0
 BACKLOG = 4_096
 """Connections that may wait to be accepted; the system may allow fewer."""
 FILES = 1 << 16
-LOST_AFTER = {socket.TCP_KEEPIDLE: 15, socket.TCP_KEEPINTVL: 5, socket.TCP_KEEPCNT: 3}
+LOST_AFTER = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """Seconds of silence after which a client is asked for, again, and how often before it counts as gone."""
 
 
@@ -36,8 +36,9 @@ def listen(settings: Settings) -> socket.socket:
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             # Connections inherit it: a client whose machine died sends no farewell.
             taken.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for option, seconds in LOST_AFTER.items():
-                taken.setsockopt(socket.IPPROTO_TCP, option, seconds)
+            for option, value in LOST_AFTER.items():
+                if hasattr(socket, option):
+                    taken.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
             taken.bind((host, port))
             # Listening at once makes a second server fail here; clients wait until the application is there.
             taken.listen(BACKLOG)
@@ -73,7 +74,7 @@ class HttpServer:
             uvicorn.Config(
                 app,
                 http=Protocol,
-                ws=None,
+                ws="none",
                 lifespan="off",
                 log_config=None,
                 access_log=False,

@@ -30,7 +30,18 @@ from holdfast.runtime.store.memory_rows import (
     rows_table,
     unique,
 )
-from holdfast.runtime.store.port import Frontier, Layout, Merge, Moved, Owed, Position, RideAlong, Time
+from holdfast.runtime.store.port import (
+    ChangeRange,
+    Frontier,
+    KeyRange,
+    Layout,
+    Merge,
+    Moved,
+    Owed,
+    Position,
+    RideAlong,
+    Time,
+)
 
 Evaluate = Callable[[str, Mapping[str, Any]], Any]
 """The value of a DuckDB expression over named values."""
@@ -299,7 +310,8 @@ class MemoryStore:
         rows = rows_table(held.at(at), held.layout)
         return (rows.slice(start, page) for start in range(0, rows.num_rows, page))
 
-    def changes(self, collection: CollectionId, after: Time, to: Time) -> pa.Table:
+    def changes(self, collection: CollectionId, after: Time, to: Time, keys: KeyRange | None = None) -> pa.Table:
+        assert keys is None, "the model has no encoded keys"
         held = self._readable(collection, after)
         self._readable(collection, to)
         records = [
@@ -311,6 +323,15 @@ class MemoryStore:
             if after < c.time <= to
         ]
         return pa.Table.from_pylist(records, schema=schemas.changes_schema(held.layout))
+
+    def change_ranges(self, collection: CollectionId, after: Time, to: Time, *, rows: int) -> Sequence[ChangeRange]:
+        self._readable(collection, after)
+        self._readable(collection, to)
+        del rows
+        return [ChangeRange(after, to)] if self.changes(collection, after, to).num_rows else []
+
+    def changed_at(self, collection: CollectionId) -> Time:
+        return self.collection(collection).written
 
     def count(self, collection: CollectionId) -> int:
         return len(self.collection(collection).latest())

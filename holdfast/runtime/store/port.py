@@ -18,7 +18,7 @@ Arrow layouts, by column name (explicit schemas, positional names so that SQL na
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NewType, Protocol
+from typing import Any, NewType, Protocol
 
 import pyarrow as pa
 
@@ -99,6 +99,19 @@ class Owed:
     time: Time
     sink: QueryId
     rows: int
+
+
+KeyRange = tuple[Any, Any]
+"""The first encoded key, and the first that is not in it; None when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRange:
+    """A part of a collection's changes, as `Store.changes` takes it."""
+
+    after: Time
+    to: Time
+    keys: KeyRange | None = None
 
 
 class TickStage(Protocol):
@@ -246,8 +259,14 @@ class Store(Protocol):
         The time is held from the first page to the last.
         """
 
-    def changes(self, collection: CollectionId, after: Time, to: Time) -> pa.Table:
-        """Every change with ``after < time <= to``, ordered by time."""
+    def changes(self, collection: CollectionId, after: Time, to: Time, keys: KeyRange | None = None) -> pa.Table:
+        """Every change with ``after < time <= to``, ordered by time; of some keys, or of all."""
+
+    def change_ranges(self, collection: CollectionId, after: Time, to: Time, *, rows: int) -> Sequence[ChangeRange]:
+        """How to read the same in parts of at most `rows`: whole ticks, or some keys of a tick that is larger."""
+
+    def changed_at(self, collection: CollectionId) -> Time:
+        """The time of the last tick that changed the collection: nothing came after it."""
 
     def count(self, collection: CollectionId) -> int:
         """About how many rows the collection has now."""

@@ -60,6 +60,11 @@ def changes(store: Store, collection: CollectionId, after: int, to: int) -> list
     return plain(table)
 
 
+def parts_of_changes(store: Store, collection: CollectionId, after: int, to: int, rows: int) -> list[pa.Table]:
+    ranges = store.change_ranges(collection, Time(after), Time(to), rows=rows)
+    return [store.changes(collection, part.after, part.to, part.keys) for part in ranges]
+
+
 def apply(rows: Sequence[tuple[Any, ...]], changed: Sequence[tuple[Any, ...]], layout: Layout) -> list[tuple[Any, ...]]:
     """A snapshot with changes applied to it, in the order of their times; every change must find what it changes."""
     keys, values = len(layout.key), len(layout.value)

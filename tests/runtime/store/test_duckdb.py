@@ -23,6 +23,7 @@ from tests.runtime.store.rows import (
     TOTALS_LAYOUT,
     changes,
     partials,
+    parts_of_changes,
     plain,
     snapshot,
     upserts,
@@ -395,6 +396,21 @@ def test_changes_keep_every_change_of_a_key_in_order(store):
     ]
     assert changes(store, TABLE, 2, 4) == [(3, "a", True, 1, "x", 10, False, None, None, None)]
     assert changes(store, TABLE, 3, 4) == []
+
+
+@pytest.mark.parametrize("page", [1, 2, 7, 1000])
+def test_changes_can_be_read_in_parts_of_any_size(store, page):
+    make(store)
+    tick(store, 2, *(((str(i),), (i, "x"), 2) for i in range(5)))
+    tick(store, 3, (("1",), None, 3))
+    tick(store, 4, *(((str(i),), (i * 2, "y") if i % 3 else None, 4) for i in range(2, 12)))
+    tick(store, 5, (("2",), (0, "z"), 5), (("new",), (1, "z"), 5))
+    pages = parts_of_changes(store, TABLE, 1, 5, page)
+    assert max(len(p) for p in pages) <= page
+    told = [row for p in pages for row in plain(p)]
+    assert [row[0] for row in told] == sorted(row[0] for row in told)
+    assert sorted(told, key=repr) == sorted(changes(store, TABLE, 1, 5), key=repr)
+    assert store.changed_at(TABLE) == 5
 
 
 @pytest.mark.parametrize("keys", [LOOKED_UP, LOOKED_UP + 500])

@@ -30,6 +30,7 @@ from tests.runtime.store.rows import (
     changes,
     evaluate,
     partials,
+    parts_of_changes,
     plain,
     snapshot,
     upserts,
@@ -234,6 +235,9 @@ class StoreMachine(RuleBasedStateMachine):
                 between = changes(self.duck, id_, times[0], times[-1])
                 assert between == changes(self.model, id_, times[0], times[-1])
                 assert apply(first, between, layout) == last
+                parts = parts_of_changes(self.duck, id_, times[0], times[-1], 2)
+                assert sorted((row for part in parts for row in plain(part)), key=repr) == sorted(between, key=repr)
+            assert self.duck.changed_at(id_) == self.model.changed_at(id_)
             for unreadable in (since - 1, upper):
                 if unreadable >= 0:
                     with pytest.raises(ReadError):

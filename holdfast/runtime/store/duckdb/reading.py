@@ -17,7 +17,7 @@ from holdfast.runtime.store import schemas
 from holdfast.runtime.store.duckdb.columns import listed, renamed
 from holdfast.runtime.store.duckdb.objects import Collection
 from holdfast.runtime.store.duckdb.problems import telling, telling_reader
-from holdfast.runtime.store.port import Time
+from holdfast.runtime.store.port import KeyRange, Time
 from holdfast.runtime.store.schemas import names
 
 
@@ -52,7 +52,13 @@ def read_pages(database: duckdb.DuckDBPyConnection, collection: Collection, at: 
             yield schemas.fit(found, schema)
 
 
-def read_changes(database: duckdb.DuckDBPyConnection, collection: Collection, after: Time, to: Time) -> pa.Table:
+def read_changes(
+    database: duckdb.DuckDBPyConnection,
+    collection: Collection,
+    after: Time,
+    to: Time,
+    keys: KeyRange | None = None,
+) -> pa.Table:
     """What a change led to is what the key's next change superseded, or what is current."""
     layout = collection.layout
     key, value = names("k", layout.key), names("c", layout.value)
@@ -60,17 +66,19 @@ def read_changes(database: duckdb.DuckDBPyConnection, collection: Collection, af
     later = [f"CASE WHEN h.n IS NULL THEN t.{c} ELSE h.n.{c} END AS a{i}" for i, c in enumerate(value)]
     following = f"lead(struct_pack({listed(f'{c} := {c}' for c in [*value, 'ts', 'present'])})) OVER later"
     schema = schemas.changes_schema(layout)
+    wanted = [] if keys is None else [key for key in keys if key is not None]
+    within = " AND ".join(("k >= ?", "k < ?")[: len(wanted)]) or "true"
     sql = (
         f"SELECT {listed(['h.until AS time'], (f'h.{k}' for k in key), ['h.present AS b_present'], before)}, "
         f"CASE WHEN h.n IS NULL THEN t.k IS NOT NULL ELSE h.n.present END AS a_present, "
         f"{listed(later, ['CASE WHEN h.n IS NULL THEN t.ts ELSE h.n.ts END AS a_ts'])} "
-        f"FROM (SELECT *, {following} AS n FROM {collection.history} WHERE until > {after} "
+        f"FROM (SELECT *, {following} AS n FROM {collection.history} WHERE until > {after} AND {within} "
         f"WINDOW later AS (PARTITION BY k ORDER BY until)) h "
         f"LEFT JOIN {collection.current} t ON t.k = h.k "
         f"WHERE h.until <= {to} ORDER BY h.until"
     )
     with telling(), closing(database.cursor()) as cursor:
-        return schemas.fit(cursor.sql(sql).to_arrow_table(), schema)
+        return schemas.fit(cursor.sql(sql, params=wanted or None).to_arrow_table(), schema)
 
 
 def evaluate(

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from holdfast.names import CollectionId, QueryId, StateId, StoreId
 from holdfast.runtime.store import frontier as laws
-from holdfast.runtime.store.duckdb import catalog, columns, committing, compaction, outbox, reading
+from holdfast.runtime.store.duckdb import catalog, change_ranges, columns, committing, compaction, outbox, reading
 from holdfast.runtime.store.duckdb.core import Core, unreadable
 from holdfast.runtime.store.duckdb.facts import Facts
 from holdfast.runtime.store.duckdb.files import open_database
@@ -17,7 +17,7 @@ from holdfast.runtime.store.duckdb.objects import Objects
 from holdfast.runtime.store.duckdb.one import one
 from holdfast.runtime.store.duckdb.problems import telling
 from holdfast.runtime.store.duckdb.stage import DuckDbStage
-from holdfast.runtime.store.port import Frontier, Layout, Moved, Owed, Position, Time
+from holdfast.runtime.store.port import ChangeRange, Frontier, KeyRange, Layout, Moved, Owed, Position, Time
 
 CHECKPOINT_BYTES = 64 * 1024 * 1024
 """A log longer than this is folded into the file by the next compaction; the ticks wait meanwhile."""
@@ -187,10 +187,19 @@ class DuckDbStore:
         with self._core.holding(collection, at) as held:
             yield from reading.read_pages(self._core.database, held, at, page)
 
-    def changes(self, collection: CollectionId, after: Time, to: Time) -> pa.Table:
+    def changes(self, collection: CollectionId, after: Time, to: Time, keys: KeyRange | None = None) -> pa.Table:
         self._core.readable(collection, to)
         with self._core.holding(collection, after) as held:
-            return reading.read_changes(self._core.database, held, after, to)
+            return reading.read_changes(self._core.database, held, after, to, keys)
+
+    def change_ranges(self, collection: CollectionId, after: Time, to: Time, *, rows: int) -> Sequence[ChangeRange]:
+        self._core.readable(collection, to)
+        with self._core.holding(collection, after) as held:
+            return change_ranges.change_ranges(self._core.database, held, after, to, rows)
+
+    def changed_at(self, collection: CollectionId) -> Time:
+        with self._core.times:
+            return self._core.objects.collection(collection).written
 
     def count(self, collection: CollectionId) -> int:
         with telling(), closing(self._core.database.cursor()) as cursor:

@@ -1,0 +1,45 @@
+"""Cutting changes into parts that fit a reader's memory, however long it did not read."""
+
+from contextlib import closing
+from itertools import pairwise
+
+import duckdb
+
+from holdfast.runtime.store.duckdb.objects import Collection
+from holdfast.runtime.store.duckdb.problems import telling
+from holdfast.runtime.store.port import ChangeRange, Time
+
+
+def change_ranges(
+    database: duckdb.DuckDBPyConnection, collection: Collection, after: Time, to: Time, rows: int
+) -> list[ChangeRange]:
+    """Ticks in a row as long as they fit; one that is larger, by keys."""
+    counts = (
+        f"SELECT until, count(*) FROM {collection.history} WHERE until > {after} AND until <= {to} "
+        f"GROUP BY until ORDER BY until"
+    )
+    with telling(), closing(database.cursor()) as cursor:
+        found: list[ChangeRange] = []
+        begin, last, room = after, after, rows
+        for time, count in cursor.execute(counts).fetchall():
+            if count > room and last > begin:
+                found.append(ChangeRange(begin, last))
+                begin, room = last, rows
+            if count > rows:
+                found += _by_keys(cursor, collection, Time(time), rows)
+                begin = Time(time)
+            else:
+                room -= count
+            last = Time(time)
+        if last > begin:
+            found.append(ChangeRange(begin, last))
+    return found
+
+
+def _by_keys(cursor: duckdb.DuckDBPyConnection, collection: Collection, time: Time, rows: int) -> list[ChangeRange]:
+    starts = (
+        f"SELECT k FROM (SELECT k, row_number() OVER (ORDER BY k) - 1 AS n FROM {collection.history} "
+        f"WHERE until = {time}) WHERE n % {rows} = 0 ORDER BY k"
+    )
+    keys = [k for (k,) in cursor.execute(starts).fetchall()]
+    return [ChangeRange(Time(time - 1), time, pair) for pair in pairwise([*keys, None])]
