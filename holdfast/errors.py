@@ -12,6 +12,7 @@
     │   ├── WrongObjectKind     42809
     │   └── DependentObjects    2BP01
     ├── NotSupported            0A000   refused, with the reason
+    │   └── NotYetSupported     0A000   a step, format, function, … that this release lacks
     ├── PlanError               XX001   a stored plan this release cannot read
     ├── ReadError               55000   an object has no readable time, or not that one
     ├── ConfigError             F0000   a setting is unknown or wrong
@@ -29,6 +30,7 @@ Messages are short and lower case; detail and hint are sentences.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,39 @@ class NotSupported(HoldfastError):
     """Refused on purpose; the message says what, the detail why."""
 
     sqlstate = "0A000"
+
+
+class Feature(StrEnum):
+    """What a release can lack."""
+
+    CLAUSE = "clause"
+    COLUMN = "column"
+    EXPRESSION = "expression"
+    FORMAT = "format"
+    FUNCTION = "function"
+    PROPERTY = "property"
+    STATEMENT = "statement"
+    STEP = "step"
+    TYPE = "type"
+
+
+class NotYetSupported(NotSupported):
+    """A part of the language or of the plans that this release lacks. `missing` names it: `step tableSuppressV1`."""
+
+    def __init__(
+        self,
+        feature: Feature,
+        name: str,
+        message: str | None = None,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        position: Position | None = None,
+    ) -> None:
+        super().__init__(
+            message or f"{feature} {name} is not supported yet", detail=detail, hint=hint, position=position
+        )
+        self.missing = f"{feature} {name}"
 
 
 class PlanError(HoldfastError):

@@ -12,7 +12,7 @@ from typing import Self
 
 from holdfast.catalog.objects import NO_PROPERTIES, QueryEntry, QueryState, Stream, Table, TopicSettings
 from holdfast.catalog.snapshot import EMPTY, Catalog
-from holdfast.errors import HoldfastError, PlanError
+from holdfast.errors import Feature, HoldfastError, NotYetSupported, PlanError
 from holdfast.names import ObjectName, QueryId, StoreId
 from holdfast.runtime.expressions.parse import parse_schema
 from holdfast.runtime.plan import jsontext
@@ -146,12 +146,13 @@ def apply(catalog: Catalog, command: Command, *, replan: Replan | None = None) -
         except HoldfastError as error:
             return _quarantine(catalog, command, _reason(error))
     try:
-        return _apply_plan(catalog, command, plan)
+        return apply_plan(catalog, command, plan)
     except HoldfastError as error:
         return _quarantine(catalog, command, _reason(error))
 
 
-def _apply_plan(catalog: Catalog, command: Command, encoded: bytes) -> Catalog:
+def apply_plan(catalog: Catalog, command: Command, encoded: bytes) -> Catalog:
+    """The catalog after a command's plan; raises for what this release cannot read."""
     plan = decode(encoded)
     query = given(plan.query_plan)
     if isinstance(plan.ddl_command, DdlCommand):
@@ -181,7 +182,7 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
         case AlterSource():
             return _alter(catalog, ddl)
         case _:
-            raise PlanError(f"{ddl.TAG} is not supported by this release")
+            raise NotYetSupported(Feature.STATEMENT, ddl.TAG)
 
 
 def _alter(catalog: Catalog, ddl: AlterSource) -> Catalog:

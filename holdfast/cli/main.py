@@ -62,6 +62,20 @@ def sql(
     run(execute, file, server)
 
 
+@app.command("test")
+def run_tests(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Files of tests, or folders of them.")],
+    plans: Annotated[bool, typer.Option("--plans", help="The files have recorded plans, one per line.")] = False,
+    only: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only tests with this in their name.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write a report for machines.")] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Run query tests, without a server and without Kafka."""
+    from holdfast.cli.test import run
+
+    run(paths, plans=plans, only=only, json=json, config=config)
+
+
 @app.command()
 def jars(config: ConfigFile = None) -> None:
     """Fetch the jars that Spark and the broker need; says nothing when they are there."""

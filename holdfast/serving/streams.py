@@ -1,14 +1,13 @@
 """Reads streams again from their topics, as far as they are visible."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import Lock
+from typing import Protocol
 
 import pyarrow as pa
 
 from holdfast.catalog.objects import CatalogObject
-from holdfast.kafka.admin import Admin
-from holdfast.kafka.consumer import RangeReader
 from holdfast.names import TopicName
 from holdfast.runtime.decode import RecordDecoder
 from holdfast.runtime.program import TopicInput
@@ -20,6 +19,19 @@ Partition = tuple[TopicName, int]
 StreamPlace = Mapping[Partition, int]
 """The offset to be read next, per partition."""
 
+
+class Offsets(Protocol):
+    """What a stream's reader asks about topics."""
+
+    def starts(self, partitions: Iterable[Partition]) -> Mapping[Partition, int]: ...
+
+
+class Ranges(Protocol):
+    """What a stream's reader reads topics with."""
+
+    def read(self, ranges: Mapping[Partition, tuple[int, int]]) -> pa.Table: ...
+
+
 KEPT_BATCHES = 32
 """Decoded batches that are kept for other readers at the same place."""
 
@@ -30,8 +42,8 @@ class StreamReader:
     def __init__(
         self,
         store: Store,
-        admin: Admin,
-        ranges: RangeReader,
+        admin: Offsets,
+        ranges: Ranges,
         decoder: RecordDecoder,
         read_time: Callable[[], Time],
         records: Callable[[pa.Table], pa.Table],

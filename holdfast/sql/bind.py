@@ -5,7 +5,7 @@ from typing import assert_never
 
 from holdfast.catalog.objects import NO_PROPERTIES
 from holdfast.catalog.snapshot import Catalog, wrong_kind
-from holdfast.errors import NotSupported
+from holdfast.errors import Feature, NotSupported, NotYetSupported
 from holdfast.sql import statements as sql
 from holdfast.sql.bind_create import bind_create_as, bind_create_source
 from holdfast.sql.bind_insert import bind_insert
@@ -61,7 +61,8 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
         case sql.Show():
             return statement
         case sql.Refused():
-            raise NotSupported(f"{statement.words} is not supported yet", position=statement.position)
+            message = f"{statement.words} is not supported yet"
+            raise NotYetSupported(Feature.STATEMENT, statement.words, message, position=statement.position)
         case _:
             assert_never(statement)
 

@@ -4,7 +4,15 @@ from collections.abc import Mapping
 
 from holdfast.catalog.objects import Stream, Table
 from holdfast.catalog.snapshot import Catalog
-from holdfast.errors import BindError, NotSupported, Position, TypeMismatch, UnknownColumn, WrongObjectKind
+from holdfast.errors import (
+    BindError,
+    Feature,
+    NotYetSupported,
+    Position,
+    TypeMismatch,
+    UnknownColumn,
+    WrongObjectKind,
+)
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.plan.formats import TimestampColumn
 from holdfast.sql import statements as sql
@@ -99,7 +107,9 @@ def _taken(statement: sql.CreateSource | sql.CreateAs, catalog: Catalog) -> Boun
     if statement.if_not_exists:
         return BoundNothing(f'{found.KIND} "{found.name}" already exists')
     if statement.or_replace:
-        raise NotSupported(
+        raise NotYetSupported(
+            Feature.STATEMENT,
+            "CREATE OR REPLACE of what exists",
             f'replacing {found.KIND} "{found.name}" is not supported yet',
             hint=f"DROP {found.KIND.upper()} {found.name} first.",
             position=statement.name.position,
@@ -148,7 +158,8 @@ def _column(column: sql.ColumnDefinition, kind: sql.ObjectKind) -> Column:
         case sql.Marker.PRIMARY_KEY, sql.ObjectKind.STREAM:
             raise _wrong_marker(column, "KEY", kind)
         case sql.Marker.HEADERS, _:
-            raise NotSupported("HEADERS columns are not supported yet", position=column.position)
+            message = "HEADERS columns are not supported yet"
+            raise NotYetSupported(Feature.COLUMN, "HEADERS", message, position=column.position)
     return Column(column.name, column.type, Role.VALUE if column.marker is sql.Marker.NONE else Role.KEY)
 
 
@@ -162,7 +173,9 @@ def _wrong_marker(column: sql.ColumnDefinition, wanted: str, kind: sql.ObjectKin
 
 def _check_columns(statement: sql.CreateSource) -> None:
     if not statement.columns:
-        raise NotSupported(
+        raise NotYetSupported(
+            Feature.STATEMENT,
+            "CREATE without columns",
             "a CREATE without columns is not supported yet",
             detail="Columns cannot be learnt from a schema registry.",
             hint=f"Write CREATE {statement.kind} {statement.name.text} (column type, …) WITH (…).",

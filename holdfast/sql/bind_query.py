@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.catalog.objects import Stream, Table
 from holdfast.catalog.snapshot import Catalog
-from holdfast.errors import BindError, NotSupported, WrongObjectKind
+from holdfast.errors import BindError, Feature, NotSupported, NotYetSupported, WrongObjectKind
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression, Lambda
 from holdfast.runtime.functions.registry import functions, is_aggregate
@@ -19,7 +19,8 @@ def bind_query(select: sql.Select, catalog: Catalog) -> BoundQuery:
     """The continuous query of a CREATE … AS."""
     refuse_clauses(select)
     if select.emit in (sql.Emit.FINAL, sql.Emit.ALL):
-        raise NotSupported(f"EMIT {select.emit} is not supported here yet", position=select.position)
+        message = f"EMIT {select.emit} is not supported here yet"
+        raise NotYetSupported(Feature.CLAUSE, f"EMIT {select.emit}", message, position=select.position)
     if select.limit is not None:
         raise NotSupported("LIMIT is not supported in a CREATE … AS", position=select.position)
     relation = Relation(select.relation, catalog)
@@ -67,7 +68,9 @@ def bind_select(select: sql.Select, catalog: Catalog) -> BoundSelect:
             raise _not_in_select(clause, select)
     for column in columns:
         for call in _aggregates(column.expression):
-            raise NotSupported(
+            raise NotYetSupported(
+                Feature.CLAUSE,
+                "aggregates in a SELECT",
                 f"{call.name} is not supported in a SELECT yet",
                 hint="Keep the aggregate in a table with CREATE TABLE … AS, and select from that.",
                 position=call.position,
@@ -80,7 +83,8 @@ def bind_select(select: sql.Select, catalog: Catalog) -> BoundSelect:
 
 def refuse_clauses(select: sql.Select) -> None:
     for clause in select.clauses:
-        raise NotSupported(f"{clause.name} is not supported yet", position=clause.position or select.position)
+        message = f"{clause.name} is not supported yet"
+        raise NotYetSupported(Feature.CLAUSE, clause.name, message, position=clause.position or select.position)
 
 
 def _select_kind(select: sql.Select, relation: Relation) -> SelectKind:
@@ -103,11 +107,14 @@ def _select_kind(select: sql.Select, relation: Relation) -> SelectKind:
                 position=select.relation.position,
             )
         case _:
-            raise NotSupported(f"EMIT {select.emit} is not supported yet", position=select.position)
+            message = f"EMIT {select.emit} is not supported yet"
+            raise NotYetSupported(Feature.CLAUSE, f"EMIT {select.emit}", message, position=select.position)
 
 
 def _not_in_select(clause: str, select: sql.Select) -> NotSupported:
-    return NotSupported(
+    return NotYetSupported(
+        Feature.CLAUSE,
+        f"{clause} in a SELECT",
         f"{clause} is not supported in a SELECT yet",
         hint="Keep the result in a table with CREATE TABLE … AS, and select from that.",
         position=select.position,
@@ -207,7 +214,9 @@ def _check_aggregation(
             position=select.having.position if select.having is not None else None,
         )
     if isinstance(relation.object, Table):
-        raise NotSupported(
+        raise NotYetSupported(
+            Feature.CLAUSE,
+            "GROUP BY over a table",
             "GROUP BY over a table is not supported yet",
             detail=f"{relation.object.name} is a table.",
             position=select.relation.position,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from holdfast.errors import BindError, NotSupported, Position, nearest
+from holdfast.errors import BindError, Feature, NotYetSupported, Position, nearest
 from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats, SerdeFeature
 from holdfast.runtime.plan.presence import ABSENT, Maybe
 from holdfast.types import Array, Column, Map, Scalar, SqlType, Struct
@@ -25,7 +25,9 @@ def check_format(name: str, *, side: str, position: Position | None = None) -> s
     if name not in KNOWN_FORMATS:
         hint = nearest(name, supported, plural="formats")
         raise BindError(f'format "{name}" does not exist', hint=hint, position=position)
-    raise NotSupported(
+    raise NotYetSupported(
+        Feature.FORMAT,
+        f"{name} of {side}s",
         f"the {side} format {name} is not supported yet",
         hint=f"Supported {side} formats are: {', '.join(supported)}.",
         position=position,

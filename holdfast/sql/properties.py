@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from holdfast.catalog.objects import TopicSettings
-from holdfast.errors import BindError, NotSupported, Position, UnknownProperty
+from holdfast.errors import BindError, Feature, NotYetSupported, Position, UnknownProperty
 from holdfast.names import TopicName
 from holdfast.sql.statements import Property
 
@@ -68,7 +68,7 @@ def read_properties(properties: tuple[Property, ...]) -> WithProperties:
     given: dict[str, Property] = {}
     for item in properties:
         if item.name in LATER:
-            raise NotSupported(f"property {item.name} is not supported yet", position=item.position)
+            raise NotYetSupported(Feature.PROPERTY, item.name, position=item.position)
         if item.name not in COMMON:
             raise UnknownProperty(item.name, known=COMMON, position=item.position)
         if item.name in given:

@@ -4,7 +4,7 @@ number is NULL. A cast that DuckDB cannot do in exactly Spark's way is `NotRende
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
 
-from holdfast.errors import NotSupported
+from holdfast.errors import Feature, NotYetSupported
 from holdfast.runtime.expressions.coercion import as_decimal
 from holdfast.runtime.expressions.physical import Dialect, field_name, physical_type, string_literal
 from holdfast.runtime.functions.maths import wrap32, wrap64
@@ -20,7 +20,8 @@ def refusal(source: SqlType, target: SqlType, dialect: Dialect) -> Exception:
     """DuckDB leaves the cast to Spark; what Spark does not do either is told to the user."""
     if dialect is Dialect.DUCKDB:
         return NotRenderable(f"{source} to {target}")
-    return NotSupported(f"casts from {source} to {target} are not supported yet")
+    message = f"casts from {source} to {target} are not supported yet"
+    return NotYetSupported(Feature.EXPRESSION, f"CAST of {source} to {target}", message)
 
 
 _WHOLE_TEXT = "[+-]?[0-9]+"

@@ -9,7 +9,7 @@ As in ksqlDB, a comparison, BETWEEN or IN with a NULL operand is false, not NULL
 
 from typing import assert_never
 
-from holdfast.errors import NotSupported, TypeMismatch
+from holdfast.errors import Feature, NotSupported, NotYetSupported, TypeMismatch
 from holdfast.runtime.expressions import tree
 from holdfast.runtime.expressions.casts import NotRenderable, cast, moment_literal, struct
 from holdfast.runtime.expressions.coercion import as_decimal, comparison_type
@@ -251,7 +251,10 @@ class Renderer:
         if isinstance(pattern, tree.StringLiteral):
             return like_constant(text, pattern.value, escape, self.dialect)
         if escape is not None:
-            raise NotSupported("ESCAPE needs a constant pattern", position=pattern.position)
+            message = "ESCAPE needs a constant pattern"
+            raise NotYetSupported(
+                Feature.EXPRESSION, "ESCAPE of a computed pattern", message, position=pattern.position
+            )
         return like(text, self.as_type(pattern, Scalar.STRING), self.dialect)
 
     def _case(self, case: tree.Case) -> str:
@@ -315,7 +318,8 @@ class Renderer:
         constant = all(isinstance(e.key, tree.StringLiteral) for e in entries)
         if not constant or len({key for key, _ in pairs}) < len(pairs):
             # An engine would raise for a key that is NULL or comes twice.
-            raise NotSupported("the keys of a MAP must be different string literals", position=expression.position)
+            message = "the keys of a MAP must be different string literals"
+            raise NotYetSupported(Feature.EXPRESSION, "MAP with computed keys", message, position=expression.position)
         if self.spark:
             return f"map({', '.join(f'{key}, {value}' for key, value in pairs)})"
         return f"MAP {{{', '.join(f'{key}: {value}' for key, value in pairs)}}}"
@@ -340,7 +344,8 @@ def _literal_text(item: Expression) -> str:
         case tree.DecimalLiteral(text):
             return text
         case _:
-            raise NotSupported("this item of IN must be a literal", position=item.position)
+            message = "this item of IN must be a literal"
+            raise NotYetSupported(Feature.EXPRESSION, "IN with computed items", message, position=item.position)
 
 
 def _java_double(value: float) -> str:

@@ -10,7 +10,7 @@ from holdfast.runtime.expressions.coercion import arithmetic_type, castable, com
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import Expression, Operator
-from holdfast.runtime.functions.registry import CURRENT, Release, resolve
+from holdfast.runtime.functions.registry import CURRENT, Release, function, resolve
 from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct, StructField, is_number
 
 __all__ = ["infer", "literal_decimal", "literal_integer", "type_of"]
@@ -88,6 +88,7 @@ class _Inference:
                     raise TypeMismatch(f"cannot cast {source} to {target}", position=expression.position)
                 return target
             case tree.Call():
+                function(expression.name, self.release, position=expression.position)
                 return resolve(expression, [self.infer(a) for a in expression.arguments], self.release).returns
             case tree.Subscript(base, index):
                 return self._subscript(expression, self.infer(base), index)

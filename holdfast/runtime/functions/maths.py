@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from holdfast.errors import NotSupported
+from holdfast.errors import Feature, NotYetSupported
 from holdfast.runtime.expressions.physical import duckdb_type, spark_type
 from holdfast.runtime.functions.declaration import (
     Arguments,
@@ -65,8 +65,11 @@ def _halves_up(value: str, scale: int, places: int) -> str:
 def _places(arguments: Arguments) -> int:
     places = arguments.constants[1] if len(arguments.constants) > 1 else 0
     if places is None or places < 0:
-        raise NotSupported(
-            "ROUND needs its number of places as a literal", detail="Only whole numbers from 0 on are taken so far."
+        raise NotYetSupported(
+            Feature.FUNCTION,
+            "ROUND to computed places",
+            "ROUND needs its number of places as a literal",
+            detail="Only whole numbers from 0 on are taken so far.",
         )
     return places
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from holdfast.errors import Position, TypeMismatch, UnknownFunction
+from holdfast.errors import Feature, NotYetSupported, Position, TypeMismatch, UnknownFunction
 from holdfast.runtime.expressions.tree import Call
 from holdfast.runtime.functions import aggregates, conditionals, maths, strings
 from holdfast.runtime.functions.declaration import (
@@ -18,6 +18,7 @@ from holdfast.runtime.functions.declaration import (
     Release,
     ScalarForm,
 )
+from holdfast.runtime.functions.later import KSQLDB
 from holdfast.types import SqlType
 
 CURRENT: Release = (0, 1)
@@ -42,6 +43,8 @@ def function(name: str, release: Release = CURRENT, *, position: Position | None
     for declaration in reversed(known.get(name, ())):
         if declaration.since <= release:
             return declaration
+    if name in KSQLDB:
+        raise NotYetSupported(Feature.FUNCTION, name, position=position)
     raise UnknownFunction(name, known=sorted(known), position=position)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from holdfast.errors import NotSupported
+from holdfast.errors import Feature, NotYetSupported
 from holdfast.runtime.plan.formats import FormatInfo, Formats, SerdeFeature
 from holdfast.runtime.plan.presence import given
 from holdfast.runtime.serdes import json, kafka
@@ -97,7 +97,7 @@ def side(columns: Sequence[Column], info: FormatInfo, *, unwrapped: bool, prefix
         case "NONE":
             return Side((), (), tuple("NULL" for _ in columns), "false", None)
         case other:
-            raise NotSupported(f"format {other} is not supported", hint="Use JSON, KAFKA or NONE.")
+            raise NotYetSupported(Feature.FORMAT, other, hint="Use JSON, KAFKA or NONE.")
 
 
 def _kafka(columns: Sequence[Column], raw: str) -> Side:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.errors import NotSupported
+from holdfast.errors import Feature, NotYetSupported
 from holdfast.runtime.plan.formats import FormatInfo, Formats, SerdeFeature
 from holdfast.runtime.plan.presence import given
 from holdfast.runtime.serdes import json, kafka
@@ -74,4 +74,4 @@ def _check(columns: Sequence[Column], info: FormatInfo) -> None:
         case "NONE":
             pass
         case other:
-            raise NotSupported(f"format {other} is not supported", hint="Use JSON, KAFKA or NONE.")
+            raise NotYetSupported(Feature.FORMAT, other, hint="Use JSON, KAFKA or NONE.")

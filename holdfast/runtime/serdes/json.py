@@ -20,7 +20,7 @@ topic uses is a field of the parsed struct, because Spark matches exactly.
 from collections.abc import Iterable, Sequence
 from json import dumps
 
-from holdfast.errors import NotSupported
+from holdfast.errors import Feature, NotYetSupported
 from holdfast.runtime.expressions.physical import Dialect, string_literal
 from holdfast.types import Column, Decimal, Scalar, SqlType
 
@@ -166,9 +166,12 @@ def _value_sql(name: str, type_: SqlType) -> str:
             raise unsupported(type_)
 
 
-def unsupported(type_: SqlType) -> NotSupported:
-    return NotSupported(
-        f"JSON columns of type {type_} are not supported", hint="Declare the column as STRING to get its JSON text."
+def unsupported(type_: SqlType) -> NotYetSupported:
+    return NotYetSupported(
+        Feature.TYPE,
+        f"{str(type_).partition('<')[0]} in JSON",
+        f"JSON columns of type {type_} are not supported",
+        hint="Declare the column as STRING to get its JSON text.",
     )
 
 

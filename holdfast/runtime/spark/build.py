@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import sha1
 from typing import Protocol
 
-from holdfast.errors import PlanError
+from holdfast.errors import Feature, NotYetSupported, PlanError
 from holdfast.names import CollectionId, ObjectName, QueryId, StateId, TopicName
 from holdfast.runtime.expressions.parse import parse_expression, parse_named, parse_schema
 from holdfast.runtime.expressions.physical import Dialect
@@ -288,8 +288,10 @@ def _input(builder: Builder) -> Input:
     return builder.input
 
 
-def unbuildable(step: Step) -> PlanError:
-    return PlanError(
+def unbuildable(step: Step) -> NotYetSupported:
+    return NotYetSupported(
+        Feature.STEP,
+        step.TAG,
         f"this release cannot run step {step.TAG} here",
         detail=f"The step is at {step.properties.query_context}.",
         hint="The query is kept as it is; a release that has the step will run it.",

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from holdfast.errors import NotSupported, PlanError
+from holdfast.errors import Feature, NotYetSupported, PlanError
 from holdfast.runtime.plan.formats import TimestampColumn
 from holdfast.runtime.plan.presence import Maybe, given
 from holdfast.types import Column, Scalar
@@ -21,7 +21,9 @@ def timestamp_sql(
         raise PlanError(f'the timestamp column "{column.column}" is not there')
     sql, type_ = named[column.column]
     if given(column.format) is not None or type_ not in (Scalar.BIGINT, Scalar.TIMESTAMP):
-        raise NotSupported(
+        raise NotYetSupported(
+            Feature.PROPERTY,
+            f"TIMESTAMP of type {type_}",
             f'the timestamp column "{column.column}" of type {type_} is not supported',
             hint="Use a BIGINT of milliseconds since the epoch, or a TIMESTAMP.",
         )

@@ -1,0 +1,156 @@
+"""What must hold when the last record is through: the objects of the catalog, and the topics."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from holdfast.catalog.objects import CatalogObject, QueryEntry
+from holdfast.catalog.snapshot import Catalog
+from holdfast.errors import HoldfastError
+from holdfast.names import TopicName
+from holdfast.runtime.expressions.parse import parse_schema
+from holdfast.runtime.plan.codec import decode
+from holdfast.runtime.plan.presence import given
+from holdfast.runtime.plan.steps import (
+    Step,
+    StreamAggregate,
+    StreamGroupBy,
+    StreamGroupByV1,
+    StreamSelectKey,
+    StreamSelectKeyV1,
+    StreamStreamJoin,
+    StreamTableJoin,
+    StreamWindowedAggregate,
+    TableGroupBy,
+    TableGroupByV1,
+    TableSelectKey,
+    sources_of,
+)
+from holdfast.testing.case import ExpectedSource, ExpectedTopic, Post
+from holdfast.testing.wire import Wire
+
+DEFAULT_PARTITIONS = 4
+"""What ksqlDB's tests take a topic to have."""
+
+
+def difference(
+    post: Post, catalog: Catalog, wires: Mapping[TopicName, Wire], partitions: Mapping[str, int]
+) -> str | None:
+    """What is not as it must be; None when all is."""
+    for source in post.sources:
+        told = _source_difference(source, catalog, wires)
+        if told is not None:
+            return told
+    topics = {*(o.topic for o in catalog.objects.values()), *_shuffles(catalog)}
+    for topic in post.topics:
+        told = _topic_difference(topic, topics, wires, catalog, partitions)
+        if told is not None:
+            return told
+    if post.forbidden_topics is not None:
+        pattern = re.compile(post.forbidden_topics)
+        for name in sorted(topics):
+            if pattern.fullmatch(name):
+                return f"no topic may match {post.forbidden_topics}, but there is {name}"
+    return None
+
+
+def _source_difference(wanted: ExpectedSource, catalog: Catalog, wires: Mapping[TopicName, Wire]) -> str | None:
+    found = catalog.find(wanted.name)
+    if found is None:
+        return f"there is no {wanted.kind} {wanted.name}"
+    wire = wires[found.topic]
+    for what, expected, actual in _attributes(wanted, found, wire):
+        if expected != actual:
+            return f"{what} of {wanted.name}: {expected} expected, it is {actual}"
+    return None
+
+
+def _attributes(wanted: ExpectedSource, found: CatalogObject, wire: Wire) -> Iterator[tuple[str, object, object]]:
+    yield "kind", wanted.kind, found.KIND
+    if wanted.schema is not None:
+        yield "schema", _normal(wanted.schema), str(found.schema)
+    if wanted.key_format is not None:
+        window = wire.window
+        size = given(window.size) if window is not None else None
+        yield "key format", wanted.key_format.get("format"), found.formats.key_format.format
+        yield "window type", wanted.key_format.get("windowType"), window.type.value if window is not None else None
+        yield "window size", wanted.key_format.get("windowSize"), size.millis if size is not None else None
+    if wanted.value_format is not None:
+        yield "value format", wanted.value_format, found.formats.value_format.format
+    if wanted.key_features is not None:
+        yield "key features", sorted(wanted.key_features), sorted(given(found.formats.key_features) or ())
+    if wanted.value_features is not None:
+        yield "value features", sorted(wanted.value_features), sorted(given(found.formats.value_features) or ())
+    if wanted.read_only is not None:
+        yield "read-only", wanted.read_only, found.read_only
+
+
+def _normal(schema: str) -> str:
+    """A schema in the words of the catalog: `ID INT KEY` is `` `ID` INTEGER KEY ``."""
+    text = re.sub(r"\bPRIMARY\s+KEY\b", "KEY", schema)
+    try:
+        return str(parse_schema(text))
+    except HoldfastError:
+        return schema
+
+
+def _topic_difference(
+    wanted: ExpectedTopic,
+    topics: set[TopicName],
+    wires: Mapping[TopicName, Wire],
+    catalog: Catalog,
+    partitions: Mapping[str, int],
+) -> str | None:
+    if wanted.name not in topics:
+        return f"there is no topic {wanted.name}"
+    name = TopicName(wanted.name)
+    wire = wires.get(name)
+    formats = (wire.formats.key_format.format, wire.formats.value_format.format) if wire else (None, None)
+    for side, expected, actual in zip(("key", "value"), (wanted.key_format, wanted.value_format), formats, strict=True):
+        if expected is not None and expected != actual:
+            return f"{side} format of topic {name}: {expected} expected, it is {actual}"
+    count = _partitions(name, catalog, partitions)
+    if wanted.partitions is not None and wanted.partitions != count:
+        return f"topic {name}: {wanted.partitions} partitions expected, it has {count}"
+    return None
+
+
+def _partitions(topic: TopicName, catalog: Catalog, given_: Mapping[str, int]) -> int:
+    """As the server makes a topic: as the statement says, else as what its query reads."""
+    if topic in given_:
+        return given_[topic]
+    for found in catalog.objects.values():
+        if found.topic == topic:
+            if found.topic_settings.partitions is not None:
+                return found.topic_settings.partitions
+            query = catalog.queries.get(found.query) if found.query is not None else None
+            if query is not None and query.sources:
+                return _partitions(catalog.object(query.sources[0]).topic, catalog, given_)
+    return DEFAULT_PARTITIONS
+
+
+# ---- topics that ksqlDB would have of its own
+
+
+def _shuffles(catalog: Catalog) -> Iterator[TopicName]:
+    """A topic for each place where a query brings rows of one key together that were apart before."""
+    for entry in catalog.queries.values():
+        yield from _shuffles_of(entry)
+
+
+def _shuffles_of(entry: QueryEntry) -> Iterator[TopicName]:
+    plan = decode(entry.plan).query
+    if plan is not None:
+        for step in _shuffling(plan.physical_plan, rekeyed_above=False):
+            context = step.properties.query_context.replace("/", "-")
+            yield TopicName(f"{entry.id}-{context}-repartition")
+
+
+def _shuffling(step: Step, *, rekeyed_above: bool) -> Iterator[Step]:
+    """Groupings always do; a new key alone does when a step above needs all rows of it in one place."""
+    needs = StreamAggregate | StreamWindowedAggregate | StreamStreamJoin | StreamTableJoin
+    if isinstance(step, StreamGroupBy | StreamGroupByV1 | TableGroupBy | TableGroupByV1 | TableSelectKey) or (
+        rekeyed_above and isinstance(step, StreamSelectKey | StreamSelectKeyV1)
+    ):
+        yield step
+    for below in sources_of(step):
+        yield from _shuffling(below, rekeyed_above=rekeyed_above or isinstance(step, needs))

@@ -1,0 +1,147 @@
+"""The bytes of a topic's records, from JSON values and back, as the topic's formats have them."""
+
+import json
+import struct
+from base64 import b64decode, b64encode
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Self
+
+from holdfast.errors import Feature, NotYetSupported
+from holdfast.runtime.expressions.parse import parse_schema
+from holdfast.runtime.plan import jsontext
+from holdfast.runtime.plan.ddl import CreateStream, CreateTable
+from holdfast.runtime.plan.formats import FormatInfo, Formats, SerdeFeature
+from holdfast.runtime.plan.jsontext import JsonValue
+from holdfast.runtime.plan.presence import given
+from holdfast.runtime.plan.windows import WindowInfo, WindowType
+from holdfast.testing.case import CaseRecord, Window
+from holdfast.testing.topics import Written
+from holdfast.types import Column, Scalar, Schema, SqlType, Struct, StructField
+
+PACKED = {Scalar.INTEGER: ">i", Scalar.BIGINT: ">q", Scalar.DOUBLE: ">d"}
+TIME_WINDOW, SESSION_WINDOW = struct.Struct(">q"), struct.Struct(">qq")
+UNTYPED = Struct(())
+"""Where no type is known, such as for a topic that no object has."""
+
+
+class Undecodable(Exception):
+    """Bytes that are not of the topic's format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """How the records of a topic look."""
+
+    schema: Schema
+    formats: Formats
+    window: WindowInfo | None
+
+    @classmethod
+    def of(cls, ddl: CreateStream | CreateTable) -> Self:
+        return cls(parse_schema(ddl.schema), ddl.formats, given(ddl.window_info))
+
+    # -- to bytes ------------------------------------------------------------------------------------
+
+    def write(self, record: CaseRecord) -> Written:
+        """The record as a producer would have written it."""
+        key = _write(record.key, self.schema.key, self.formats.key_format)
+        if record.window is not None and key is not None:
+            key += _window_bytes(record.window)
+        value = _write(record.value, self.schema.value, self.formats.value_format)
+        return Written(key, value, record.timestamp or 0)
+
+    # -- from bytes ----------------------------------------------------------------------------------
+
+    def key(self, raw: bytes | None) -> tuple[JsonValue, Window | None]:
+        """The value of a key, and its window."""
+        if raw is None or self.window is None:
+            return _read(raw, self.schema.key, self.formats.key_format), None
+        width = SESSION_WINDOW.size if self.window.type is WindowType.SESSION else TIME_WINDOW.size
+        if len(raw) < width:
+            raise Undecodable(f"a windowed key of {len(raw)} bytes")
+        inner, ends = raw[:-width], raw[-width:]
+        return _read(inner, self.schema.key, self.formats.key_format), self._window(ends)
+
+    def _window(self, raw: bytes) -> Window:
+        assert self.window is not None
+        if self.window.type is WindowType.SESSION:
+            end, start = SESSION_WINDOW.unpack(raw)
+            return Window(start, end, session=True)
+        (start,) = TIME_WINDOW.unpack(raw)
+        size = given(self.window.size)
+        return Window(start, start + (size.millis if size else 0), session=False)
+
+    def value(self, raw: bytes | None) -> JsonValue:
+        read: JsonValue = _read(raw, self.schema.value, self.formats.value_format)
+        return read
+
+    # -- types ---------------------------------------------------------------------------------------
+
+    @property
+    def key_type(self) -> SqlType:
+        features = given(self.formats.key_features) or ()
+        return _type(self.schema.key, unwrapped=SerdeFeature.WRAP_SINGLES not in features)
+
+    @property
+    def value_type(self) -> SqlType:
+        features = given(self.formats.value_features) or ()
+        single = self.formats.value_format.format == "KAFKA" or SerdeFeature.UNWRAP_SINGLES in features
+        return _type(self.schema.value, unwrapped=single)
+
+
+def _type(columns: tuple[Column, ...], *, unwrapped: bool) -> SqlType:
+    if len(columns) == 1 and unwrapped:
+        return columns[0].type
+    return Struct(tuple(StructField(column.name, column.type) for column in columns))
+
+
+def _window_bytes(window: Window) -> bytes:
+    return SESSION_WINDOW.pack(window.end, window.start) if window.session else TIME_WINDOW.pack(window.start)
+
+
+def _write(value: JsonValue, columns: tuple[Column, ...], info: FormatInfo) -> bytes | None:
+    if value is None or info.format == "NONE":
+        return None
+    match info.format:
+        case "JSON":
+            return jsontext.write(value)
+        case "DELIMITED":
+            return _text(value).encode()
+        case "KAFKA":
+            return _kafka_bytes(value, columns[0].type if columns else Scalar.STRING)
+        case other:
+            raise NotYetSupported(Feature.FORMAT, other)
+
+
+def _kafka_bytes(value: JsonValue, type_: SqlType) -> bytes:
+    if isinstance(type_, Scalar) and type_ in PACKED:
+        number = float(_text(value)) if type_ is Scalar.DOUBLE else int(_text(value))
+        return struct.pack(PACKED[type_], number)
+    return b64decode(_text(value)) if type_ is Scalar.BYTES else _text(value).encode()
+
+
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else jsontext.write(value).decode()
+
+
+def _read(raw: bytes | None, columns: tuple[Column, ...], info: FormatInfo) -> Any:
+    if raw is None:
+        return None
+    try:
+        match info.format:
+            case "JSON":
+                return json.loads(raw, parse_float=Decimal)
+            case "KAFKA":
+                return _kafka_value(raw, columns[0].type if columns else Scalar.STRING)
+            case _:
+                return raw.decode()
+    except (ValueError, struct.error) as problem:
+        raise Undecodable(f"{raw!r} is not {info.format}: {problem}") from None
+
+
+def _kafka_value(raw: bytes, type_: SqlType) -> JsonValue:
+    if isinstance(type_, Scalar) and type_ in PACKED:
+        (number,) = struct.unpack(PACKED[type_], raw)
+        return Decimal(repr(number)) if type_ is Scalar.DOUBLE else int(number)
+    return b64encode(raw).decode() if type_ is Scalar.BYTES else raw.decode()
