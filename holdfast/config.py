@@ -308,6 +308,11 @@ def base(environment: Mapping[str, str], variable: str, otherwise: str) -> Path:
     return (told if told.is_absolute() else Path.home() / otherwise) / "holdfast"
 
 
+def history_file(environment: Mapping[str, str] | None = None) -> Path:
+    """Where the shell keeps what was typed."""
+    return base(os.environ if environment is None else environment, "XDG_STATE_HOME", ".local/state") / "history"
+
+
 def a_quarter_of_memory() -> int:
     """The store's share: the machine's memory is also Spark's, the broker's and the page cache's."""
     return max(1 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)

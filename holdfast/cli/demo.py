@@ -11,17 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rich.console import Console
 from rich.live import Live
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.entities import print_entity
 from holdfast.cli.orders import Orders
-from holdfast.cli.printing import output, put, table, told_errors
+from holdfast.cli.outputs import TableOutput
+from holdfast.cli.printing import put, table, told_errors
 from holdfast.cli.processes import nothing_left
+from holdfast.cli.terminal import Terminal
 from holdfast.client import Client, Result, ServerError, Stream
 from holdfast.client.shown import is_right
 from holdfast.config import Settings, load
@@ -56,13 +56,14 @@ ASK_ONE = "SELECT region, orders, pieces FROM sales WHERE region = 'north';"
 
 
 def run(seconds: float) -> None:
-    console = output()
+    terminal = Terminal()
+    console = terminal.out
     logging.basicConfig(level=logging.ERROR)
     with told_errors():
         began = time.monotonic()
         temporary = tempfile.TemporaryDirectory(prefix="holdfast-demo-", ignore_cleanup_errors=True)
         with temporary as folder, nothing_left():
-            Demo(console, demo_settings(Path(folder))).run(seconds)
+            Demo(terminal, demo_settings(Path(folder))).run(seconds)
         console.print()
         console.print(Text(f"Everything is stopped and removed. That took {time.monotonic() - began:.0f} s.", "bold"))
         console.print(Text("Go on with: holdfast start"))
@@ -77,8 +78,9 @@ def demo_settings(folder: Path) -> Settings:
 class Demo:
     """The steps, each shown with what it does."""
 
-    def __init__(self, console: Console, settings: Settings) -> None:
-        self._console = console
+    def __init__(self, terminal: Terminal, settings: Settings) -> None:
+        self._console = terminal.out
+        self._output = TableOutput(terminal)
         self._settings = settings
         self._step = 0
 
@@ -143,7 +145,7 @@ class Demo:
     def _execute(self, client: Client, text: str) -> None:
         self._statement(text)
         for entity in client.execute(text):
-            print_entity(self._console, entity)
+            self._output.entity(entity)
 
     def _timed(self, doing: str, call: Callable[[], T]) -> T:
         began = time.monotonic()

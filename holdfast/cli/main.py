@@ -16,6 +16,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+Server = Annotated[str, typer.Option("--server", metavar="URL", help="The server to ask.")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="A TOML file of settings.")]
 
 
@@ -54,12 +55,21 @@ def start(
 def sql(
     execute: Annotated[str | None, typer.Option("-e", "--execute", metavar="SQL", help="Statements to run.")] = None,
     file: Annotated[Path | None, typer.Option("-f", "--file", help="A file of statements to run.")] = None,
-    server: Annotated[str, typer.Option(metavar="URL", help="The server to ask.")] = DEFAULT_SERVER,
+    server: Server = DEFAULT_SERVER,
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="FORM", help="The form of the output: table, json or csv.")
+    ] = "table",
+    wait: Annotated[
+        bool, typer.Option("--wait", help="After each statement that starts a query, wait until it has caught up.")
+    ] = False,
 ) -> None:
-    """Run statements from -e, a file or standard input on a server; without any, open a shell."""
+    """Run statements from -e, a file or standard input on a server; without any, open a shell.
+
+    A script ends at its first error, with exit code 1.
+    """
     from holdfast.cli.sql import run
 
-    run(execute, file, server)
+    run(execute, file, server, output, wait=wait)
 
 
 @app.command("test")

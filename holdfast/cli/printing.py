@@ -1,5 +1,6 @@
-"""What the command prints: errors, tables, rows."""
+"""What every command prints alike: errors and small tables."""
 
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,24 +14,18 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.client import Row, Stream
-from holdfast.client.shown import is_right, shown
+from holdfast.cli.terminal import Terminal
+from holdfast.client.shown import shown
 from holdfast.errors import HoldfastError, Position
 
 LINES = Box("    \n  | \n -+ \n  | \n -+ \n -+ \n  | \n    \n", ascii=True)
-TOMBSTONE = "<TOMBSTONE>"
-LOOK_AHEAD = 1000
-PIPED_WIDTH = 100_000
 INTERRUPTED = 130
+PIPE_CLOSED = 141
 
 
 def output() -> Console:
     """The console of results: without colour and without line breaks of its own when it is not a terminal."""
-    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, emoji=False)
-
-
-def complaints() -> Console:
-    return Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
+    return Terminal().out
 
 
 # ---- errors
@@ -42,37 +37,42 @@ def told_errors() -> Iterator[None]:
     try:
         yield
     except HoldfastError as error:
-        print_error(error)
+        print_error(Terminal().err, error)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        # Whoever read us has gone. Python would try once more when it ends, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(PIPE_CLOSED) from None
 
 
-def print_error(error: HoldfastError, script: str | None = None) -> None:
-    """Message, the line of the script with a caret under the place, detail and hint."""
-    console = complaints()
+def print_error(console: Console, error: HoldfastError, script: str | None = None, context: str | None = None) -> None:
+    """Message, the line of the script with a caret under the place, detail, hint and context."""
     where = f" at line {error.position.line}, column {error.position.column}" if error.position else ""
     console.print(Text.assemble(("ERROR", "bold red"), ": ", error.message, "" if script else where))
     if error.position and script is not None:
-        console.print(Text(caret(script, error.position)))
-    for name, told in (("DETAIL", error.detail), ("HINT", error.hint)):
+        console.print(Text(caret(script, error.position, console.width if console.is_terminal else None)))
+    for name, told in (("DETAIL", error.detail), ("HINT", error.hint), ("CONTEXT", context)):
         if told:
             console.print(Text.assemble((name, "bold"), ": ", told))
 
 
-def caret(script: str, position: Position) -> str:
+def caret(script: str, position: Position, columns: int | None = None) -> str:
+    """The line of a place, and a caret under it; of a line longer than the terminal, the part around the place."""
     lines = script.split("\n")
     line = lines[position.line - 1] if position.line <= len(lines) else ""
+    line, place = line.replace("\t", " ").rstrip(), position.column - 1
     label = f"LINE {position.line}: "
-    before = line[: position.column - 1].replace("\t", " ")
-    return f"{label}{line.replace(chr(9), ' ').rstrip()}\n{' ' * (len(label) + cell_len(before))}^"
+    room = max(columns - len(label) - 1, 20) if columns else None
+    if room and cell_len(line) > room:
+        start = max(0, min(place - room // 2, len(line) - room))
+        before, after = ("…" if start else ""), ("…" if start + room < len(line) else "")
+        line, place = before + line[start + len(before) : start + room - len(after)] + after, place - start
+    return f"{label}{line}\n{' ' * (len(label) + cell_len(line[:place]))}^"
 
 
-# ---- values and tables
-
-
-def one_line(text: str) -> str:
-    return " ".join(text.split())
+# ---- tables
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[bool] = ()) -> Table:
@@ -83,67 +83,6 @@ def table(names: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequ
     for row in rows:
         made.add_row(*(Text(shown(value)) for value in row))
     return made
-
-
-def cells(row: Row) -> list[str]:
-    if not row.tombstone:
-        return [shown(value) for value in row.values]
-    return [TOMBSTONE if value is None else shown(value) for value in row.values]
-
-
-class RowPrinter:
-    """Prints rows as they come; a column widens when a value needs it, which those before cannot know."""
-
-    def __init__(self, console: Console, answer: Stream) -> None:
-        self._console = console
-        self._right = [is_right(type_) for type_ in answer.header.types]
-        self._names = list(answer.header.names)
-        self._widths = [max(cell_len(name), 8) for name in self._names]
-        self._started = False
-
-    def fit(self, rows: Sequence[Row]) -> None:
-        """Choose the widths that these rows need, before anything is printed."""
-        columns = zip(self._names, *(cells(row) for row in rows), strict=True)
-        self._widths = [max(map(cell_len, column)) for column in columns]
-
-    def start(self) -> None:
-        self._print(self._names, "bold")
-        self._console.print("-+-".join("-" * width for width in self._widths), soft_wrap=True)
-
-    def print(self, row: Row) -> None:
-        values = [value.replace("\n", "\\n") for value in cells(row)]
-        self._widths = [max(width, cell_len(value)) for width, value in zip(self._widths, values, strict=True)]
-        self._print(values, "red" if row.tombstone else "")
-
-    def _print(self, values: Sequence[str], style: str) -> None:
-        padded = []
-        for value, width, right in zip(values, self._widths, self._right, strict=True):
-            space = " " * (width - cell_len(value))
-            padded.append(space + value if right else value + space)
-        self._console.print(Text(" | ".join(padded).rstrip(), style=style), soft_wrap=True)
-        self._console.file.flush()
-
-
-def print_answer(console: Console, answer: Stream) -> None:
-    """A pull as a table, a push row by row until it ends."""
-    if answer.header.notice:
-        complaints().print(Text(f"NOTICE: {answer.header.notice}"))
-    printer = RowPrinter(console, answer)
-    rows = answer
-    count = 0
-    if answer.header.query is None:
-        first = [row for row, _ in zip(rows, range(LOOK_AHEAD), strict=False)]
-        printer.fit(first)
-        printer.start()
-        for row in first:
-            printer.print(row)
-        count = len(first)
-    else:
-        printer.start()
-    for row in rows:
-        printer.print(row)
-        count += 1
-    console.print(Text(f"({count} {'row' if count == 1 else 'rows'})", style="dim"))
 
 
 def put(console: Console, block: RenderableType, *, indent: int = 0) -> None:

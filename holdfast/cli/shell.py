@@ -1,49 +1,119 @@
 """The interactive form of `holdfast sql`: statements over several lines, each run at its `;`."""
 
-from collections.abc import Sequence
+import threading
+from pathlib import Path
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.filters import Condition, completion_is_selected, has_completions
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from rich.text import Text
 
+from holdfast.cli.completion import SqlCompleter, warm
+from holdfast.cli.highlight import STYLE, SqlHighlighter
+from holdfast.cli.local import is_whole
+from holdfast.cli.names import KnownNames
 from holdfast.cli.split import pieces
-from holdfast.cli.sql import Session
+from holdfast.cli.sql import Leave, Session
+from holdfast.cli.terminal import Terminal
 from holdfast.client import Client
+from holdfast.config import history_file
 
-# fmt: off
-WORDS = (
-    "SELECT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "LIMIT", "EMIT", "CHANGES", "CREATE", "STREAM",
-    "TABLE", "AS", "WITH", "INSERT", "INTO", "VALUES", "DROP", "SHOW", "STREAMS", "TABLES", "QUERIES",
-    "TOPICS", "FUNCTIONS", "PROPERTIES", "DESCRIBE", "EXPLAIN", "TERMINATE", "SET", "UNSET", "KAFKA_TOPIC",
-    "VALUE_FORMAT", "KEY_FORMAT", "PARTITIONS", "JSON", "PRIMARY", "KEY",
-)
-# fmt: on
-LEAVING = ("exit", "quit", "exit;", "quit;", "\\q")
+PROMPT = "holdfast> "
+CONTINUED = "      ... "
 
 
-def shell(session: Session, client: Client) -> None:
+def shell(session: Session, client: Client, terminal: Terminal) -> None:
     """Read and run until the end of input or `exit`."""
     info = client.info()
-    print(f"Holdfast {info['version']} at {client.server}. End statements with ; and leave with exit.")
-    prompt: PromptSession[str] = PromptSession(completer=WordCompleter(words(client), ignore_case=True))
-    pending = ""
+    terminal.out.print(
+        Text.assemble(
+            (f"Holdfast {info['version']}", "bold"),
+            f" at {client.server}. \\? for help, \\q to leave.",
+        )
+    )
+    names = KnownNames(client)
+    threading.Thread(target=warm, daemon=True).start()
+    prompt = prompt_for(names)
     while True:
         try:
-            line = prompt.prompt("holdfast> " if not pending else "      ...> ")
+            text = prompt.prompt([("class:prompt", PROMPT)])
         except KeyboardInterrupt:
-            pending = ""
             continue
         except EOFError:
             return
-        if not pending and line.strip().lower() in LEAVING:
+        terminal.note(f"{PROMPT}{text}\n")
+        try:
+            session.run(text)
+        except KeyboardInterrupt:
+            terminal.err.print("\nstopped")
+        except Leave:
             return
-        pending = f"{pending}\n{line}" if pending else line
-        found = list(pieces(pending))
-        if not found or found[-1].ended:
-            session.run(pending)
-            pending = ""
+        finally:
+            names.forget()
 
 
-def words(client: Client) -> Sequence[str]:
-    """Keywords, and the names that the server knows now."""
-    streams, tables = client.execute("SHOW STREAMS; SHOW TABLES;")
-    return [*WORDS, *(each["name"] for each in (*streams["streams"], *tables["tables"]))]
+def prompt_for(names: KnownNames) -> PromptSession[str]:
+    return PromptSession(
+        history=history(),
+        completer=ThreadedCompleter(SqlCompleter(names.get)),
+        complete_while_typing=False,
+        auto_suggest=AutoSuggestFromHistory(),
+        lexer=SqlHighlighter(),
+        style=STYLE,
+        key_bindings=keys(),
+        multiline=True,
+        prompt_continuation=CONTINUED,
+        reserve_space_for_menu=6,
+        enable_history_search=False,
+    )
+
+
+def keys() -> KeyBindings:
+    """Enter runs what is whole and otherwise starts a new line; with a completion chosen, it takes that."""
+    bindings = KeyBindings()
+
+    @bindings.add("enter", filter=~(has_completions & completion_is_selected))
+    def enter(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if is_complete(buffer.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.newline(copy_margin=True)
+
+    @bindings.add("enter", filter=has_completions & completion_is_selected)
+    def take(event: KeyPressEvent) -> None:
+        event.current_buffer.complete_state = None
+
+    @bindings.add("tab", filter=Condition(at_line_start))
+    def indent(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("  ")
+
+    return bindings
+
+
+def at_line_start() -> bool:
+    """In the middle of a statement Tab indents a line that has nothing yet."""
+    from prompt_toolkit.application import get_app
+
+    document = get_app().current_buffer.document
+    return bool(document.text.strip()) and not document.current_line_before_cursor.strip()
+
+
+def is_complete(text: str) -> bool:
+    """True when Enter should run the text: it is empty, a command, or ends with `;`."""
+    found = list(pieces(text))
+    return not found or found[-1].ended or (len(found) == 1 and is_whole(text))
+
+
+def history() -> History:
+    """What was typed before, kept for the user alone; a shell without a place for it works all the same."""
+    file: Path = history_file()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch(mode=0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(file))

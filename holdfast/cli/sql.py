@@ -1,73 +1,162 @@
 """`holdfast sql`: statements to a server, answers to the terminal."""
 
+import re
 import sys
+import time
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
-from holdfast.cli.entities import print_entity
-from holdfast.cli.printing import output, print_answer, print_error, told_errors
+from holdfast.cli.backfill import wait_until_built
+from holdfast.cli.help import print_help
+from holdfast.cli.local import Local, file_of, read_local
+from holdfast.cli.outputs import Format, output_in
+from holdfast.cli.printing import print_error, told_errors
 from holdfast.cli.split import Piece, pieces, place_in
-from holdfast.client import Client, ServerError
-from holdfast.errors import HoldfastError
+from holdfast.cli.terminal import Terminal
+from holdfast.client import Client
+from holdfast.errors import ConfigError, HoldfastError, nearest
+
+DEEPEST = 16
+"""Scripts that run scripts: one that runs itself is found before the stack is."""
+
+
+class Leave(Exception):
+    """EXIT was said."""
+
+
+class ScriptFailed(Exception):
+    """A script that was run by a statement failed, and has said so."""
 
 
 class Session:
-    """Runs scripts against a server; what SET says holds for the statements after it."""
+    """Runs scripts against a server; what SET, OUTPUT and SPOOL say holds for the statements after it."""
 
-    def __init__(self, client: Client, console: Console) -> None:
+    def __init__(
+        self, client: Client, terminal: Terminal, *, format_: Format = Format.TABLE, wait: bool = False
+    ) -> None:
         self._client = client
-        self._console = console
+        self._terminal = terminal
+        self._output = output_in(format_, terminal)
+        self._wait = wait
+        self._depth = 0
 
-    def run(self, script: str) -> bool:
+    def run(self, script: str, source: str | None = None) -> bool:
         """Run a script up to its first error, which is printed; True when there was none."""
-        for piece in pieces(script):
+        found = list(pieces(script))
+        for number, piece in enumerate(found, start=1):
             try:
                 self._run(piece)
-            except ServerError as error:
+            except HoldfastError as error:
                 if error.position is not None:
                     error.position = place_in(script, piece.start, error.position)
-                print_error(error, script)
+                context = context_of(script, piece, number, len(found), source)
+                print_error(self._terminal.err, error, script, context)
                 return False
-            except HoldfastError as error:
-                print_error(error)
+            except ScriptFailed:
                 return False
         return True
 
     def _run(self, piece: Piece) -> None:
-        if piece.asks:
-            self._ask(piece)
-            return
+        if (command := read_local(piece.text)) is not None:
+            self._command(*command)
+        elif piece.asks:
+            began = time.monotonic()
+            with self._client.stream(piece.text) as stream:
+                self._output.rows(stream, began)
+        else:
+            self._execute(piece)
+
+    def _execute(self, piece: Piece) -> None:
         for entity in self._client.execute(piece.text):
             if piece.first not in ("SET", "UNSET"):
-                print_entity(self._console, entity)
+                self._output.entity(entity)
+            query = entity.get("commandStatus", {}).get("queryId")
+            if query and self._wait and piece.first in ("CREATE", "INSERT"):
+                wait_until_built(self._client, query, self._terminal)
 
-    def _ask(self, piece: Piece) -> None:
-        with self._client.stream(piece.text) as answer:
-            try:
-                print_answer(self._console, answer)
-            except KeyboardInterrupt:
-                # The usual end of a push query. Leaving the block closes it on the server.
-                if answer.header.query is None:
-                    raise
+    # ---- the shell's own commands
+
+    def _command(self, command: Local, match: re.Match[str]) -> None:
+        match command.name:
+            case "help":
+                print_help(self._terminal, match["words"].split())
+            case "run":
+                self._run_script(file_of(match) or "")
+            case "spool":
+                self._spool(file_of(match))
+            case "output":
+                self._output = output_in(format_of(match["format"]), self._terminal)
+            case "describe":
+                text = f"DESCRIBE {match['object']};" if match["object"] else "SHOW STREAMS; SHOW TABLES;"
+                for entity in self._client.execute(text):
+                    self._output.entity(entity)
+            case "clear":
+                self._terminal.out.clear()
+            case "exit":
+                raise Leave
+            case _:
+                raise AssertionError(command.name)
+
+    def _run_script(self, file: str) -> None:
+        if self._depth == DEEPEST:
+            raise HoldfastError("scripts run each other without end", detail=f"They are {DEEPEST} deep.")
+        self._depth += 1
+        try:
+            if not self.run(read_script(Path(file).expanduser()), file):
+                raise ScriptFailed
+        finally:
+            self._depth -= 1
+
+    def _spool(self, file: str | None) -> None:
+        if file is not None:
+            self._terminal.spool(Path(file))
+            self._terminal.err.print(f"What is shown is copied to {file}.")
+        elif not self._terminal.stop_spool():
+            self._terminal.err.print("Nothing was being copied.")
 
 
-def run(execute: str | None, file: Path | None, server: str) -> None:
+def context_of(script: str, piece: Piece, number: int, count: int, source: str | None) -> str | None:
+    """Which statement of a script it was; None where there is only one to think of."""
+    if count == 1 and source is None:
+        return None
+    line = script.count("\n", 0, piece.start) + 1
+    return f"statement {number}, which begins in line {line}{f' of {source}' if source else ''}."
+
+
+def format_of(name: str | None) -> Format:
+    names = {**{each.value: each for each in Format}, "TABULAR": Format.TABLE}
+    if name is None or name.upper() not in names:
+        known = [each.value for each in Format]
+        raise ConfigError(f'there is no output "{name or ""}"', hint=nearest(name or "", known, plural="forms"))
+    return names[name.upper()]
+
+
+def run(execute: str | None, file: Path | None, server: str, output: str, *, wait: bool) -> None:
+    terminal = Terminal()
     with told_errors(), Client(server) as client:
-        session = Session(client, output())
-        if execute is None and file is None and sys.stdin.isatty():
+        format_ = format_of(output)
+        if execute is None and file is None and sys.stdin.isatty() and terminal.is_interactive:
             from holdfast.cli.shell import shell
 
-            shell(session, client)
-        elif not session.run(script_of(execute, file)):
-            raise typer.Exit(1)
+            shell(Session(client, terminal, format_=format_, wait=True), client, terminal)
+            return
+        session = Session(client, terminal, format_=format_, wait=wait)
+        if execute is not None:
+            script, source = execute, None
+        elif file is None or str(file) == "-":
+            script, source = sys.stdin.read(), None
+        else:
+            script, source = read_script(file), str(file)
+        try:
+            if not session.run(script, source):
+                raise typer.Exit(1)
+        except Leave:
+            return
 
 
-def script_of(execute: str | None, file: Path | None) -> str:
-    if execute is not None:
-        return execute
+def read_script(file: Path) -> str:
     try:
-        return sys.stdin.read() if file is None or str(file) == "-" else file.read_text("utf-8")
+        return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as cause:
         raise HoldfastError(f'the file "{file}" cannot be read', detail=f"{cause}.") from None

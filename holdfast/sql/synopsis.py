@@ -62,6 +62,14 @@ def synopses() -> tuple[Synopsis, ...]:
     return tuple(_Rules(read_grammar(GRAMMAR)).all())
 
 
+def by_rule(found: Sequence[Synopsis]) -> dict[str, list[Synopsis]]:
+    """The forms of each statement."""
+    rules: dict[str, list[Synopsis]] = {}
+    for each in found:
+        rules.setdefault(each.rule, []).append(each)
+    return rules
+
+
 @cache
 def keywords() -> frozenset[str]:
     """Every word that the grammar gives a meaning."""

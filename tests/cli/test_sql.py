@@ -1,5 +1,8 @@
 """`holdfast sql` against a server over a fake service."""
 
+import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,6 +107,7 @@ def test_an_error_shows_its_place_and_ends_the_script(sql, service: FakeService)
         "LINE 2:   SELECT idd,",
         "                 ^",
         'HINT: Did you mean "ID"?',
+        "CONTEXT: statement 2, which begins in line 2.",
     ]
     assert service.catalog.find("TOTALS") is not None
 
@@ -119,3 +123,66 @@ def test_errors_without_a_server_or_a_file(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(app, ["sql", "--server", "nowhere", "-e", "SHOW STREAMS;"])
     assert wrong.exit_code == 1
     assert '"nowhere" is not the address of a server' in wrong.stderr
+
+
+def test_the_statement_of_a_file_that_fails_is_named(sql, tmp_path: Path) -> None:
+    file = tmp_path / "script.sql"
+    file.write_text("-- first\nSHOW STREAMS;\n\nSHOW\n  NONSENSE;\n")
+    result = sql("-f", str(file))
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[1:3] == ["LINE 5:   NONSENSE;", "          ^"]
+    assert result.stderr.splitlines()[-1] == f"CONTEXT: statement 2, which begins in line 4 of {file}."
+
+
+def test_json_is_one_object_per_line(sql, service: FakeService) -> None:
+    service.pulled = pa.table({"r0": ['a"\n', None], "r1": pa.array([3, None], pa.int32())})
+    result = sql("-o", "json", "-e", "SELECT id, total FROM totals; SHOW STREAMS;")
+    first, second, streams = map(json.loads, result.stdout.splitlines())
+    assert (first, second) == ({"ID": 'a"\n', "TOTAL": 3}, {"ID": None, "TOTAL": None})
+    assert streams["streams"][0]["name"] == "ORDERS"
+
+
+def test_csv_tells_a_null_from_an_empty_text(sql, service: FakeService) -> None:
+    service.pulled = pa.table({"r0": ['a,"b"', None, ""], "r1": pa.array([3, None, 1], pa.int32())})
+    result = sql("--output", "CSV", "-e", "SELECT id, total FROM totals; INSERT INTO orders VALUES ('a', 1);")
+    assert result.stdout == 'ID,TOTAL\n"a,""b""",3\n,\n"",1\n'
+    assert result.stderr == "1 row inserted.\n"
+
+
+def test_tombstones_in_json_and_csv(sql, service: FakeService) -> None:
+    push = "SELECT id, total FROM totals EMIT CHANGES LIMIT 2;"
+    for form, lines_ in (
+        ("json", ['{"ID":"a","TOTAL":1}', '{"@tombstone":{"ID":"a","TOTAL":null}}']),
+        ("csv", ["ID,TOTAL,tombstone", "a,1,", "a,,true"]),
+    ):
+        feeding = threading.Thread(target=lambda: service.next_push().put(("a", 1, False), ("a", None, True)))
+        feeding.start()
+        assert sql("-o", form, "-e", push).stdout.splitlines() == lines_
+        feeding.join()
+
+
+def test_output_spool_and_scripts_in_a_script(sql, tmp_path: Path) -> None:
+    inner, copy = tmp_path / "inner.sql", tmp_path / "copy.txt"
+    inner.write_text("OUTPUT CSV; SHOW TABLES; SPOOL OFF;")
+    result = sql("-e", f"SPOOL '{copy}'; RUN SCRIPT '{inner}'; SHOW STREAMS; EXIT; SHOW NONSENSE;")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[1] == "TOTALS,TOTALS,KAFKA,JSON"
+    assert copy.read_text().endswith("TOTALS,TOTALS,KAFKA,JSON\n")
+    assert "ORDERS,orders" in result.stdout
+    inner.write_text(f"RUN SCRIPT '{inner}';")
+    assert "scripts run each other without end" in sql("-f", str(inner)).stderr
+    assert "Write RUN SCRIPT 'file'." in sql("-e", "RUN nothing;").stderr
+
+
+def test_a_reader_that_goes_away_ends_the_command(service: FakeService, started: tuple[FakeService, str]) -> None:
+    service.pulled = pa.table({"r0": ["a" * 100] * 100_000, "r1": pa.array(range(100_000), pa.int32())})
+    command = [sys.executable, "-c", "from holdfast.cli.main import main; main()", "sql", "--server", started[1]]
+    with subprocess.Popen(
+        [*command, "-e", "SELECT id, total FROM totals;"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as ran:
+        assert ran.stdout is not None
+        assert ran.stderr is not None
+        ran.stdout.readline()
+        ran.stdout.close()
+        assert ran.stderr.read() == b""
+    assert ran.returncode == 141

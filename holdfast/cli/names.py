@@ -1,0 +1,56 @@
+"""The names that a server knows, for completion: kept until a statement may have changed them."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.client import Client
+from holdfast.client.entities import Entities
+from holdfast.errors import HoldfastError
+from holdfast.names import show
+
+ASK = "SHOW STREAMS EXTENDED; SHOW TABLES EXTENDED; SHOW QUERIES; SHOW FUNCTIONS;"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Columns by relation, both as a user would write them, with the other names."""
+
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    queries: Sequence[str] = ()
+    functions: Sequence[str] = ()
+
+
+class KnownNames:
+    """The names of one server. From any thread."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._stale = True
+        self._known = Names()
+
+    def forget(self) -> None:
+        """Something may have changed."""
+        self._stale = True
+
+    def get(self) -> Names:
+        with self._lock:
+            if self._stale:
+                try:
+                    self._known, self._stale = names_of(self._client.execute(ASK)), False
+                except HoldfastError:
+                    return self._known  # completion is no place to complain
+            return self._known
+
+
+def names_of(answered: Entities) -> Names:
+    streams, tables, queries, functions = answered
+    described = [*streams["sourceDescriptions"], *tables["sourceDescriptions"]]
+    return Names(
+        columns={show(each["name"]): [show(part["name"]) for part in each["fields"]] for each in described},
+        kinds={show(each["name"]): str(each["type"]).lower() for each in described},
+        queries=[query["id"] for query in queries["queries"]],
+        functions=[function["name"] for function in functions["functions"]],
+    )

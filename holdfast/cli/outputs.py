@@ -1,0 +1,205 @@
+"""The forms of output: tables to be read, JSON and CSV to be read by programs.
+
+JSON is one object per line: a row by its column names, `{"@tombstone": {...}}` for one that is gone, and for other
+statements what the server answered. CSV has a heading; a null is nothing and an empty text is `""`; a push query has a
+last column `tombstone`, which is `true` for a row that is gone.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from itertools import islice
+from typing import Any, Protocol
+
+import orjson
+from rich.text import Text
+
+from holdfast.cli.layout import Layout
+from holdfast.cli.printing import pairs, put, table
+from holdfast.cli.terminal import Terminal
+from holdfast.client import Entity, Row, Stream
+from holdfast.client.entities import Grid, Pairs, blocks, warnings
+from holdfast.client.session import fragment
+from holdfast.client.shown import TOMBSTONE, is_right, shown
+from holdfast.client.values import plain
+from holdfast.types import Scalar, SqlType, is_number
+
+LOOK_AHEAD = 1000
+WANTED = {Scalar.BOOLEAN: 5, Scalar.DATE: 10, Scalar.TIME: 12, Scalar.TIMESTAMP: 23}
+NUMBER_WIDTH = 12
+
+
+class Format(StrEnum):
+    """The forms by name."""
+
+    TABLE = "TABLE"
+    JSON = "JSON"
+    CSV = "CSV"
+
+
+class Output(Protocol):
+    """Shows what a server answers."""
+
+    def entity(self, entity: Entity) -> None: ...
+
+    def rows(self, stream: Stream, began: float) -> None:
+        """Show rows as they come, until there are no more; `began` is when they were asked for."""
+
+
+def output_in(format_: Format, terminal: Terminal) -> Output:
+    match format_:
+        case Format.TABLE:
+            return TableOutput(terminal)
+        case Format.JSON:
+            return JsonOutput(terminal)
+        case Format.CSV:
+            return CsvOutput(terminal)
+
+
+@contextmanager
+def stoppable(stream: Stream, terminal: Terminal) -> Iterator[None]:
+    """Ctrl-C is the usual end of a push query."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not stream.header.is_push:
+            raise
+        if terminal.is_interactive:
+            terminal.out.print()  # behind the ^C that the terminal shows
+
+
+def tell(terminal: Terminal, told: Sequence[str]) -> None:
+    for notice in told:
+        terminal.err.print(Text(f"NOTICE: {notice}", style="yellow"))
+
+
+class TableOutput:
+    """Aligned tables, in colour on a terminal."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._console = terminal.out
+
+    def entity(self, entity: Entity) -> None:
+        tell(self._terminal, warnings(entity))
+        for number, block in enumerate(blocks(entity)):
+            if number:
+                self._console.print()
+            match block:
+                case str():
+                    self._console.print(Text(block), soft_wrap=True)
+                case Grid(names, rows, plural) if not rows:
+                    del names
+                    self._console.print(Text(f"There are no {plural}.", style="dim"))
+                case Grid(names, rows):
+                    put(self._console, table(names, rows))
+                case Pairs(found):
+                    put(self._console, pairs(found))
+        self._console.file.flush()
+
+    def rows(self, stream: Stream, began: float) -> None:
+        header = stream.header
+        tell(self._terminal, [header.notice] if header.notice else [])
+        budget = self._console.width if self._terminal.is_interactive else None
+        layout = Layout(header.names, [is_right(type_) for type_ in header.types], budget)
+        first: list[Row] = []
+        if header.is_push:
+            layout.share([wanted_width(type_) for type_ in header.types])
+        else:
+            first = list(islice(stream, LOOK_AHEAD))
+            layout.fit([cells(row) for row in first])
+        count = 0
+        with stoppable(stream, self._terminal):
+            self._lines(layout.heading(), "bold")
+            for row in (row for source in (first, stream) for row in source):
+                count += 1
+                self._lines(layout.row(cells(row), count), "red" if row.tombstone else "")
+        rows = f"{count} {'row' if count == 1 else 'rows'}"
+        took = f" in {spent(time.monotonic() - began)}" if self._terminal.is_interactive else ""
+        self._lines(iter([f"({rows}{took})"]), "dim")
+
+    def _lines(self, lines: Iterator[str], style: str) -> None:
+        for line in lines:
+            self._console.print(Text(line, style=style), soft_wrap=True)
+        self._console.file.flush()
+
+
+def cells(row: Row) -> list[str]:
+    if not row.tombstone:
+        return [shown(value) for value in row]
+    return [TOMBSTONE if value is None else shown(value) for value in row]
+
+
+def wanted_width(type_: SqlType) -> int:
+    """The columns that a value of a type takes, 0 when there is no saying."""
+    return NUMBER_WIDTH if is_number(type_) else WANTED.get(type_, 0) if isinstance(type_, Scalar) else 0
+
+
+def spent(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+class JsonOutput:
+    """One JSON object per line."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    def entity(self, entity: Entity) -> None:
+        self._put(entity)
+
+    def rows(self, stream: Stream, began: float) -> None:
+        del began
+        tell(self._terminal, [stream.header.notice] if stream.header.notice else [])
+        with stoppable(stream, self._terminal):
+            for row in stream:
+                self._put({"@tombstone": row.as_dict()} if row.tombstone else row.as_dict())
+
+    def _put(self, told: dict[str, Any]) -> None:
+        # Written straight to the file: what rich prints is laid out for eyes.
+        self._terminal.out.file.write(orjson.dumps(plain(told), default=fragment).decode() + "\n")
+        self._terminal.out.file.flush()
+
+
+class CsvOutput:
+    """Comma-separated values; what is not a table goes to the complaints, out of the way."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    def entity(self, entity: Entity) -> None:
+        tell(self._terminal, warnings(entity))
+        for block in blocks(entity):
+            match block:
+                case str():
+                    self._terminal.err.print(Text(block))
+                case Grid(names, rows):
+                    self._put(names)
+                    for row in rows:
+                        self._put(row)
+                case Pairs(found):
+                    for pair in found.items():
+                        self._put(pair)
+
+    def rows(self, stream: Stream, began: float) -> None:
+        del began
+        header = stream.header
+        tell(self._terminal, [header.notice] if header.notice else [])
+        with stoppable(stream, self._terminal):
+            self._put([*header.names, *(["tombstone"] if header.is_push else [])])
+            for row in stream:
+                self._put([*row, *([row.tombstone or None] if header.is_push else [])])
+
+    def _put(self, values: Sequence[Any]) -> None:
+        self._terminal.out.file.write(",".join(map(csv_field, values)) + "\n")
+        self._terminal.out.file.flush()
+
+
+def csv_field(value: Any) -> str:
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else shown(value)
+    if text == "" or any(character in text for character in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text

@@ -1,0 +1,69 @@
+"""One sentence and one example for each statement of the grammar; help and the reference show them with the syntax."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.sql.synopsis import Synopsis
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a statement is called, what it is for, and how it may look."""
+
+    title: str
+    summary: str
+    example: str
+
+
+MANUAL: Mapping[str, Entry] = {
+    "create_source": Entry(
+        "CREATE STREAM, CREATE TABLE",
+        "Declare a stream or a table over a topic; PARTITIONS has the topic made.",
+        "CREATE STREAM orders (id STRING KEY, amount DOUBLE, city STRING)\n"
+        "  WITH (KAFKA_TOPIC = 'orders', VALUE_FORMAT = 'JSON', PARTITIONS = 2);",
+    ),
+    "create_as": Entry(
+        "CREATE STREAM, TABLE AS SELECT",
+        "Keep the result of a query current, in a topic of its own.",
+        "CREATE TABLE per_city AS\n  SELECT city, COUNT(*) AS orders, SUM(amount) AS total FROM orders GROUP BY city;",
+    ),
+    "insert_values": Entry(
+        "INSERT INTO … VALUES",
+        "Write one row; it is in Kafka when the statement returns.",
+        "INSERT INTO orders (id, amount, city) VALUES ('o1', 12.5, 'Oslo');",
+    ),
+    "insert_select": Entry(
+        "INSERT INTO … SELECT",
+        "Keep adding the rows of a query to a stream.",
+        "INSERT INTO all_orders SELECT id, amount, city FROM orders;",
+    ),
+    "drop": Entry(
+        "DROP STREAM, DROP TABLE",
+        "Remove a stream or a table, with the query that keeps it and, when told so, its topic.",
+        "DROP TABLE IF EXISTS per_city DELETE TOPIC;",
+    ),
+    "show": Entry("SHOW", "List what there is.", "SHOW STREAMS;"),
+    "describe": Entry(
+        "DESCRIBE", "Show the columns of a stream or a table, and the queries around it.", "DESCRIBE per_city;"
+    ),
+    "explain": Entry(
+        "EXPLAIN",
+        "Show the plan of a query that runs, or of a statement that would start one.",
+        "EXPLAIN CREATE STREAM large AS SELECT id FROM orders WHERE amount > 100;",
+    ),
+    "set_property": Entry(
+        "SET", "Set a property for the statements that follow.", "SET 'auto.offset.reset' = 'earliest';"
+    ),
+    "unset_property": Entry("UNSET", "Forget what SET said.", "UNSET 'auto.offset.reset';"),
+    "terminate": Entry("TERMINATE", "End a query, or all; what they wrote stays.", "TERMINATE ALL;"),
+    "select": Entry(
+        "SELECT",
+        "Ask a table once (a pull query), or with EMIT CHANGES follow every change from now on (a push query).",
+        "SELECT city, total FROM per_city WHERE city = 'Oslo';",
+    ),
+}
+
+
+def entry_of(rule: str, forms: Sequence[Synopsis]) -> Entry:
+    """The entry of a statement; one that has none yet is called by its first word."""
+    return MANUAL.get(rule) or Entry(forms[0].text.split()[0], "", "")
