@@ -5,8 +5,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
-from holdfast.cli.printing import told_errors
-from holdfast.cli.terminal import Terminal
+from holdfast.cli.printing import complaints, told_errors
 from holdfast.config import load
 from holdfast.jars import JarSet, fetch_jars, find_java
 
@@ -40,7 +39,7 @@ def run(config: Path | None) -> None:
         settings = load(file=config)
         java = find_java(settings.java_home)
         for which in JarSet:
-            bar = Bar(f"fetching jars of {which}", Terminal().err)
+            bar = Bar(f"fetching jars of {which}", complaints())
             try:
                 fetch_jars(which, settings.jar_dir, java=java, ivy_settings=settings.ivy_settings, progress=bar)
             finally:

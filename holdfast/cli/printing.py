@@ -28,6 +28,10 @@ def output() -> Console:
     return Terminal().out
 
 
+def complaints() -> Console:
+    return Terminal().err
+
+
 # ---- errors
 
 
