@@ -2,11 +2,11 @@
 
 from dataclasses import fields, is_dataclass
 
-from holdfast.runtime.expressions.tree import ColumnRef, Expression
+from holdfast.runtime.expressions.tree import ColumnRef, Expression, Lambda
 
 
 def references(expression: Expression) -> frozenset[str]:
-    """The names of all columns in an expression, those of lambda parameters included."""
+    """The names of all columns in an expression; the parameters of a lambda are none."""
     found: set[str] = set()
     _collect(expression, found)
     return frozenset(found)
@@ -15,6 +15,8 @@ def references(expression: Expression) -> frozenset[str]:
 def _collect(node: object, found: set[str]) -> None:
     if isinstance(node, ColumnRef):
         found.add(node.name)
+    elif isinstance(node, Lambda):
+        found |= references(node.body) - set(node.parameters)
     elif isinstance(node, tuple):
         for item in node:
             _collect(item, found)

@@ -22,10 +22,11 @@ from holdfast.runtime.expressions.operators import (
     negate,
 )
 from holdfast.runtime.expressions.physical import Dialect, field_name, physical_type, string_literal
-from holdfast.runtime.expressions.scope import Scope
+from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.tree import Expression, Operator
-from holdfast.runtime.expressions.typing import infer, literal_decimal, type_of
-from holdfast.runtime.functions.declaration import AggregateForm, Arguments, expand
+from holdfast.runtime.expressions.typing import given, infer, literal_decimal, type_of
+from holdfast.runtime.functions.declaration import Arguments, Constant, ScalarForm, expand
+from holdfast.runtime.functions.parameters import Chosen, Given, LambdaType, Unit
 from holdfast.runtime.functions.registry import CURRENT, Release, resolve
 from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct
 
@@ -78,6 +79,9 @@ class Renderer:
 
     def infer(self, expression: Expression) -> SqlType | None:
         return infer(expression, self.scope, self.release)
+
+    def given(self, argument: Expression) -> Given:
+        return given(argument, self.scope, self.release)
 
     def known(self, expression: Expression) -> SqlType:
         return type_of(expression, self.scope, release=self.release)
@@ -273,8 +277,8 @@ class Renderer:
         return "FALSE" if self.infer(condition) is None else self._compare(Operator.EQUAL, operand, condition)
 
     def _call(self, call: tree.Call) -> str:
-        resolved = resolve(call, [self.infer(argument) for argument in call.arguments], self.release)
-        if isinstance(resolved.form, AggregateForm):
+        resolved = resolve(call, [self.given(argument) for argument in call.arguments], self.release)
+        if not isinstance(resolved.form, ScalarForm):
             raise NotSupported(
                 f"aggregate function {call.name} is not allowed here",
                 hint="Aggregates belong in the SELECT list or HAVING of a grouped query.",
@@ -283,9 +287,24 @@ class Renderer:
         template = resolved.form.template(self.dialect)
         if template is None:
             raise NotRenderable(call.name)
-        texts = tuple(self.as_type(a, t) for a, t in zip(call.arguments, resolved.types, strict=True))
+        texts = tuple(self.argument(a, t) for a, t in zip(call.arguments, resolved.types, strict=True))
         constants = tuple(map(_constant, call.arguments))
         return f"({expand(template, Arguments(texts, resolved.types, constants, resolved.returns))})"
+
+    def argument(self, expression: Expression, chosen: Chosen) -> str:
+        """An argument's text, of the type that was chosen for it; a lambda in the dialect's form."""
+        if isinstance(chosen, Unit):
+            assert isinstance(expression, tree.IntervalUnit)
+            return expression.name
+        if not isinstance(chosen, LambdaType):
+            return self.as_type(expression, chosen)
+        assert isinstance(expression, tree.Lambda)
+        names = [f"u{len(self.scope.parameters)}_{i}" for i in range(len(chosen.parameters))]
+        columns = map(ScopeColumn, expression.parameters, chosen.parameters, names)
+        inner = Renderer(self.scope.with_parameters(columns), self.dialect, self.release)
+        body = inner.as_type(expression.body, chosen.returns)
+        listed = ", ".join(names)
+        return f"({listed}) -> {body}" if self.spark else f"lambda {listed}: {body}"
 
     def _subscript(self, base: Expression, index: Expression) -> str:
         container, type_ = self.text(base), self.known(base)
@@ -325,9 +344,9 @@ class Renderer:
         return f"MAP {{{', '.join(f'{key}: {value}' for key, value in pairs)}}}"
 
 
-def _constant(expression: Expression) -> int | None:
+def _constant(expression: Expression) -> Constant:
     match expression:
-        case tree.IntegerLiteral(value):
+        case tree.IntegerLiteral(value) | tree.BooleanLiteral(value) | tree.StringLiteral(value):
             return value
         case tree.Negate(tree.IntegerLiteral(value)):
             return -value

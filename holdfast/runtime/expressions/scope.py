@@ -20,10 +20,14 @@ class ScopeColumn:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is in sight. `relation` is the name that errors give to it."""
+    """What is in sight: columns, and inside lambdas their parameters, the innermost lambda's first.
+
+    `relation` is the name that errors give to it.
+    """
 
     columns: tuple[ScopeColumn, ...]
     relation: str = ""
+    parameters: tuple[tuple[ScopeColumn, ...], ...] = ()
 
     @staticmethod
     def of(columns: Iterable[ScopeColumn], *, relation: str = "") -> "Scope":
@@ -31,6 +35,11 @@ class Scope:
 
     def find(self, ref: ColumnRef) -> ScopeColumn:
         """The column meant by a reference; a later column with the same name hides none, it is ambiguous."""
+        if ref.qualifier is None:
+            for parameters in self.parameters:
+                for parameter in parameters:
+                    if parameter.name == ref.name:
+                        return parameter
         found = [
             column
             for column in self.columns
@@ -47,6 +56,4 @@ class Scope:
 
     def with_parameters(self, parameters: Iterable[ScopeColumn]) -> "Scope":
         """The scope inside a lambda: its parameters hide columns of the same name."""
-        inner = tuple(parameters)
-        hidden = {column.name for column in inner}
-        return replace(self, columns=(*(c for c in self.columns if c.name not in hidden or c.qualifier), *inner))
+        return replace(self, parameters=(tuple(parameters), *self.parameters))

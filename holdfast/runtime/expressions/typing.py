@@ -10,10 +10,11 @@ from holdfast.runtime.expressions.coercion import arithmetic_type, castable, com
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import Expression, Operator
+from holdfast.runtime.functions.parameters import UNIT, Given, LambdaGiven, TextConstant
 from holdfast.runtime.functions.registry import CURRENT, Release, function, resolve
 from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct, StructField, is_number
 
-__all__ = ["infer", "literal_decimal", "literal_integer", "type_of"]
+__all__ = ["given", "infer", "literal_decimal", "literal_integer", "type_of"]
 
 ARITHMETIC = (Operator.ADD, Operator.SUBTRACT, Operator.MULTIPLY, Operator.DIVIDE, Operator.MODULUS)
 LOGICAL = (Operator.AND, Operator.OR)
@@ -34,6 +35,24 @@ def type_of(expression: Expression, scope: Scope, *, release: Release = CURRENT)
 def infer(expression: Expression, scope: Scope, release: Release = CURRENT) -> SqlType | None:
     """As `type_of`, with None for NULL."""
     return _Inference(scope, release).infer(expression)
+
+
+def given(argument: Expression, scope: Scope, release: Release = CURRENT) -> Given:
+    """An argument of a call, as the choice of a function's form needs it."""
+    match argument:
+        case tree.Lambda(parameters, body):
+
+            def returns(types: tuple[SqlType, ...]) -> SqlType | None:
+                inner = (ScopeColumn(n, t) for n, t in zip(parameters, types, strict=True))
+                return infer(body, scope.with_parameters(inner), release)
+
+            return LambdaGiven(len(parameters), returns)
+        case tree.IntervalUnit():
+            return UNIT
+        case tree.StringLiteral():
+            return TextConstant()
+        case _:
+            return infer(argument, scope, release)
 
 
 class _Inference:
@@ -89,7 +108,8 @@ class _Inference:
                 return target
             case tree.Call():
                 function(expression.name, self.release, position=expression.position)
-                return resolve(expression, [self.infer(a) for a in expression.arguments], self.release).returns
+                arguments = [given(argument, self.scope, self.release) for argument in expression.arguments]
+                return resolve(expression, arguments, self.release).returns
             case tree.Subscript(base, index):
                 return self._subscript(expression, self.infer(base), index)
             case tree.FieldRef(base, name):

@@ -8,12 +8,11 @@ from holdfast.runtime.functions.declaration import (
     AggregateForm,
     AggregateFunction,
     Example,
-    Family,
-    Parameter,
     Returns,
     first,
 )
 from holdfast.runtime.functions.maths import wrap32, wrap64
+from holdfast.runtime.functions.parameters import ANY, DECIMAL, Chosen, Parameter
 from holdfast.types import Decimal, Scalar, SqlType
 
 INTEGER, BIGINT, DOUBLE = Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE
@@ -37,15 +36,15 @@ def _sum(type_: Scalar, partial: str, merge: str, undo: str, zero: str) -> Aggre
     )
 
 
-def _wide(types: tuple[SqlType, ...]) -> tuple[SqlType, ...]:
-    source = types[0]
+def _wide(types: tuple[Chosen, ...]) -> tuple[SqlType, ...]:
+    source = first(types)
     assert isinstance(source, Decimal)
     return (Decimal(38, source.scale),)
 
 
 # A sum of more than 38 digits is NULL and stays NULL: better no number than a wrong one.
 _SUM_DECIMAL = AggregateForm(
-    parameters=(Family.DECIMAL,),
+    parameters=(DECIMAL,),
     returns=first,
     state=_wide,
     initial=("CAST(0 AS {t0})",),
@@ -75,7 +74,7 @@ def _extreme(parameter: Parameter, function: str, comparison: str, returns: Retu
     return AggregateForm(
         parameters=(parameter,),
         returns=returns,
-        state=lambda types: (types[0],),
+        state=lambda types: (first(types),),
         initial=("CAST(NULL AS {t0})",),
         partial=(f"{function}({{0}})",),
         merge=(better,),
@@ -87,7 +86,7 @@ def _extreme(parameter: Parameter, function: str, comparison: str, returns: Retu
 _ORDERED: tuple[Parameter, ...] = (
     INTEGER,
     BIGINT,
-    Family.DECIMAL,
+    DECIMAL,
     DOUBLE,
     Scalar.STRING,
     Scalar.BYTES,
@@ -113,9 +112,9 @@ def _count(parameters: tuple[Parameter, ...], partial: str) -> AggregateForm:
 def _by_offset(function: str, merge: str) -> AggregateForm:
     """Over `part` and `off`, which every row of a stream carries; a record of a key is always in one partition."""
     return AggregateForm(
-        parameters=(Family.ANY,),
+        parameters=(ANY,),
         returns=first,
-        state=lambda types: (types[0],),
+        state=lambda types: (first(types),),
         initial=("CAST(NULL AS {t0})",),
         partial=(f"{function}({{0}}, struct(part, off)) FILTER (WHERE {{0}} IS NOT NULL)",),
         merge=(merge,),
@@ -138,7 +137,7 @@ FUNCTIONS = (
     AggregateFunction(
         name="COUNT",
         doc="How many rows there are, or how many have an argument that is not NULL.",
-        forms=(_count((), "COUNT(*)"), _count((Family.ANY,), "COUNT({0})")),
+        forms=(_count((), "COUNT(*)"), _count((ANY,), "COUNT({0})")),
         examples=(Example(call="COUNT(*)", gives="3"),),
     ),
     AggregateFunction(

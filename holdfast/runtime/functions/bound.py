@@ -56,8 +56,8 @@ class BoundAggregate:
 def bind_aggregate(call: Call, scope: Scope, *, release: Release = CURRENT) -> BoundAggregate:
     """Choose the form of an aggregate call; its arguments are written for Spark."""
     renderer = Renderer(scope, Dialect.SPARK, release)
-    resolved = resolve(call, [renderer.infer(argument) for argument in call.arguments], release)
+    resolved = resolve(call, [renderer.given(argument) for argument in call.arguments], release)
     if not isinstance(resolved.form, AggregateForm):
         raise WrongObjectKind(f"function {call.name} is not an aggregate", position=call.position)
-    texts = tuple(renderer.as_type(a, t) for a, t in zip(call.arguments, resolved.types, strict=True))
+    texts = tuple(renderer.argument(a, t) for a, t in zip(call.arguments, resolved.types, strict=True))
     return BoundAggregate(resolved.form, texts, resolved.returns, resolved.form.state(resolved.types))

@@ -1,12 +1,13 @@
 """Functions that choose among their arguments."""
 
-from holdfast.runtime.functions.declaration import Example, Family, Parameter, ScalarForm, ScalarFunction, first
+from holdfast.runtime.functions.declaration import Example, ScalarForm, ScalarFunction, first
+from holdfast.runtime.functions.parameters import ANY, Parameter
 
 
 def _choice(
     name: str, doc: str, sql: str, *examples: Example, count: int = 2, variadic: bool = False
 ) -> ScalarFunction:
-    parameters: tuple[Parameter, ...] = (Family.ANY,) * count
+    parameters: tuple[Parameter, ...] = (ANY,) * count
     form = ScalarForm(parameters=parameters, returns=first, variadic=variadic, spark=sql, duckdb=sql)
     return ScalarFunction(name=name, doc=doc, forms=(form,), examples=examples)
 

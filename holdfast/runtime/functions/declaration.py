@@ -6,37 +6,39 @@ callable that writes the text from the arguments. Arguments arrive cast to the t
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass, field, replace
 
-from holdfast.runtime.expressions.coercion import assignable, common_type
 from holdfast.runtime.expressions.physical import Dialect
-from holdfast.types import Decimal, Scalar, SqlType, is_number
+from holdfast.runtime.functions.parameters import (
+    ArrayOf,
+    Chosen,
+    Given,
+    LambdaType,
+    MapOf,
+    Parameter,
+    Unit,
+    Variable,
+    match,
+)
+from holdfast.types import Scalar, SqlType
 
 Release = tuple[int, int]
-
-
-class Family(Enum):
-    """A parameter that takes several types."""
-
-    ANY = "ANY"
-    """Whatever it is; all ANY parameters of a call take one common type."""
-    NUMBER = "NUMBER"
-    """Any number; all NUMBER parameters of a call take one common type."""
-    DECIMAL = "DECIMAL"
-
-
-Parameter = SqlType | Family
+Constant = int | str | bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of one call, as a template sees them; `constants` has a value for each whole-number literal."""
+    """The arguments of one call, as a template sees them; `constants` has the value of each literal."""
 
     texts: tuple[str, ...]
-    types: tuple[SqlType, ...]
-    constants: tuple[int | None, ...] = ()
+    chosen: tuple[Chosen, ...]
+    constants: tuple[Constant, ...] = ()
     returns: SqlType = Scalar.STRING
+
+    def type(self, index: int) -> SqlType:
+        chosen = self.chosen[index]
+        assert not isinstance(chosen, (LambdaType, Unit)), "a lambda or a unit has no type of its own"
+        return chosen
 
 
 Template = str | Callable[[Arguments], str]
@@ -48,62 +50,59 @@ def expand(template: Template, arguments: Arguments) -> str:
     return template.format(*arguments.texts, all=", ".join(arguments.texts))
 
 
-Returns = SqlType | Callable[[tuple[SqlType, ...]], SqlType]
+Returns = SqlType | Variable | ArrayOf | MapOf | Callable[[tuple[Chosen, ...]], SqlType]
 
 
-def first(types: tuple[SqlType, ...]) -> SqlType:
+def first(types: tuple[Chosen, ...]) -> SqlType:
     """The return type "the type of the first argument"."""
-    return types[0]
+    return Arguments((), types).type(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """Parameters in order; the last one repeats when `variadic`."""
+    """Parameters in order; the last one repeats when `variadic`, the one at `repeats` when that is given."""
 
     parameters: tuple[Parameter, ...]
     returns: Returns
     variadic: bool = False
+    repeats: int = -1
 
-    def match(self, arguments: Sequence[SqlType | None], *, exact: bool) -> tuple[SqlType, ...] | None:
-        """The types that the arguments are cast to, or None when this signature does not take them."""
+    def match(self, arguments: Sequence[Given], *, exact: bool) -> "tuple[tuple[Chosen, ...], SqlType] | None":
+        """The types that the arguments are cast to and the result's, or None when this signature does not take them."""
         parameters = self._spread(len(arguments))
-        if parameters is None:
+        found = None if parameters is None else match(parameters, arguments, exact=exact)
+        if found is None:
             return None
-        shared: dict[Family, SqlType | None] = {}
-        for parameter, argument in zip(parameters, arguments, strict=True):
-            if isinstance(parameter, Family):
-                if not _in_family(parameter, argument):
-                    return None
-                if parameter not in shared:
-                    shared[parameter] = argument
-                    continue
-                merged = common_type(shared[parameter], argument)
-                if merged is None and argument is not None:
-                    return None
-                shared[parameter] = merged
-            elif argument != parameter and (argument is not None if exact else not assignable(argument, parameter)):
-                return None
-        targets = [shared[p] if isinstance(p, Family) else p for p in parameters]
-        return None if None in targets else tuple(t for t in targets if t is not None)
-
-    def result(self, types: tuple[SqlType, ...]) -> SqlType:
-        return self.returns(types) if callable(self.returns) else self.returns
+        bindings, types = found
+        if isinstance(self.returns, (Variable, ArrayOf, MapOf)):
+            returns = bindings.choose_type(self.returns)
+            assert returns is not None, "every variable of a result is one of a parameter"
+            return types, returns
+        return types, self.returns(types) if callable(self.returns) else self.returns
 
     def _spread(self, count: int) -> tuple[Parameter, ...] | None:
         missing = count - len(self.parameters)
         if missing == 0:
-            return self.parameters
-        return (*self.parameters, *self.parameters[-1:] * missing) if self.variadic and missing > 0 else None
+            return self._apart(self.parameters)
+        if not self.variadic or missing < 0:
+            return None
+        place = self.repeats % len(self.parameters)
+        repeated = self.parameters[place : place + 1] * missing
+        return self._apart((*self.parameters[:place], *repeated, *self.parameters[place:]))
+
+    @staticmethod
+    def _apart(parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+        """Variables that each argument decides for itself get a name for each."""
+        return tuple(
+            replace(p, name=f"{p.name}{i}") if isinstance(p, Variable) and p.each else p
+            for i, p in enumerate(parameters)
+        )
 
     def __str__(self) -> str:
-        names = [p.value if isinstance(p, Family) else str(p) for p in self.parameters]
-        return f"({', '.join(names)}{', ...' if self.variadic else ''})"
-
-
-def _in_family(family: Family, argument: SqlType | None) -> bool:
-    if argument is None or family is Family.ANY:
-        return True
-    return isinstance(argument, Decimal) if family is Family.DECIMAL else is_number(argument)
+        names = [str(p) for p in self.parameters]
+        if self.variadic:
+            names.insert(len(names) if self.repeats == -1 else self.repeats + 1, "...")
+        return f"({', '.join(names)})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +131,7 @@ class AggregateForm(Signature):
     Texts may use `{t0}, {t1}...`, the physical types of the state columns, and `{r}`, that of the result.
     """
 
-    state: Callable[[tuple[SqlType, ...]], tuple[SqlType, ...]]
+    state: Callable[[tuple[Chosen, ...]], tuple[SqlType, ...]]
     initial: tuple[str, ...]
     partial: tuple[str, ...]
     merge: tuple[str, ...]

@@ -7,11 +7,11 @@ from holdfast.runtime.expressions.physical import duckdb_type, spark_type
 from holdfast.runtime.functions.declaration import (
     Arguments,
     Example,
-    Family,
     ScalarForm,
     ScalarFunction,
     first,
 )
+from holdfast.runtime.functions.parameters import DECIMAL, Chosen
 from holdfast.types import Decimal, Scalar, SqlType
 
 INTEGER, BIGINT, DOUBLE = Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE
@@ -43,7 +43,7 @@ def _step(name: str) -> tuple[ScalarForm, ...]:
         _same("{0}", "{0}", INTEGER),
         _same("{0}", "{0}", BIGINT),
         ScalarForm(
-            parameters=(Family.DECIMAL,),
+            parameters=(DECIMAL,),
             returns=first,
             spark=lambda a: f"CAST({name}({a.texts[0]}) AS {spark_type(a.returns)})",
             duckdb=lambda a: f"TRY_CAST({name}({a.texts[0]}) AS {duckdb_type(a.returns)})",
@@ -64,7 +64,7 @@ def _halves_up(value: str, scale: int, places: int) -> str:
 
 def _places(arguments: Arguments) -> int:
     places = arguments.constants[1] if len(arguments.constants) > 1 else 0
-    if places is None or places < 0:
+    if not isinstance(places, int) or places < 0:
         raise NotYetSupported(
             Feature.FUNCTION,
             "ROUND to computed places",
@@ -76,7 +76,7 @@ def _places(arguments: Arguments) -> int:
 
 def _round_decimal(cast: str, type_name: Callable[[SqlType], str]) -> Callable[[Arguments], str]:
     def write(arguments: Arguments) -> str:
-        source = arguments.types[0]
+        source = arguments.type(0)
         assert isinstance(source, Decimal)
         places = min(_places(arguments), source.scale)
         middle = Decimal(min(source.precision + 1, 38), places)
@@ -95,8 +95,8 @@ def _round_double(arguments: Arguments) -> str:
     return f"COALESCE({rounded}, {text})"
 
 
-def _whole_part(types: tuple[SqlType, ...]) -> SqlType:
-    source = types[0]
+def _whole_part(types: tuple[Chosen, ...]) -> SqlType:
+    source = first(types)
     assert isinstance(source, Decimal)
     return Decimal(max(source.precision - source.scale, 1), 0)
 
@@ -113,7 +113,7 @@ FUNCTIONS = (
         forms=(
             _same("abs({0})", wrap32("abs({0}::BIGINT)"), INTEGER),
             _same("abs({0})", wrap64("abs({0}::HUGEINT)"), BIGINT),
-            ScalarForm(parameters=(Family.DECIMAL,), returns=first, spark="abs({0})", duckdb="abs({0})"),
+            ScalarForm(parameters=(DECIMAL,), returns=first, spark="abs({0})", duckdb="abs({0})"),
             _same("abs({0})", "abs({0})", DOUBLE),
         ),
         examples=(Example(call="ABS(-5)", gives="5"),),
@@ -138,7 +138,7 @@ FUNCTIONS = (
             ScalarForm(parameters=(INTEGER,), returns=BIGINT, spark="CAST({0} AS BIGINT)", duckdb="{0}::BIGINT"),
             ScalarForm(parameters=(BIGINT,), returns=BIGINT, spark="{0}", duckdb="{0}"),
             ScalarForm(
-                parameters=(Family.DECIMAL,),
+                parameters=(DECIMAL,),
                 returns=_whole_part,
                 spark=_ROUND_DECIMAL["spark"],
                 duckdb=_ROUND_DECIMAL["duckdb"],
@@ -152,7 +152,7 @@ FUNCTIONS = (
                 " ELSE CAST(floor({0} + 0.5::DOUBLE) AS BIGINT) END",
             ),
             ScalarForm(
-                parameters=(Family.DECIMAL, INTEGER),
+                parameters=(DECIMAL, INTEGER),
                 returns=first,
                 spark=_ROUND_DECIMAL["spark"],
                 duckdb=_ROUND_DECIMAL["duckdb"],

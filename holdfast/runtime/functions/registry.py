@@ -19,7 +19,8 @@ from holdfast.runtime.functions.declaration import (
     ScalarForm,
 )
 from holdfast.runtime.functions.later import KSQLDB
-from holdfast.types import SqlType
+from holdfast.runtime.functions.parameters import Chosen, Given, LambdaGiven, TextConstant
+from holdfast.types import Scalar, SqlType
 
 CURRENT: Release = (0, 1)
 
@@ -59,22 +60,34 @@ class Resolved:
 
     function: Function
     form: ScalarForm | AggregateForm
-    types: tuple[SqlType, ...]
+    types: tuple[Chosen, ...]
     returns: SqlType
 
 
-def resolve(call: Call, arguments: Sequence[SqlType | None], release: Release = CURRENT) -> Resolved:
+def resolve(call: Call, arguments: Sequence[Given], release: Release = CURRENT) -> Resolved:
     """Choose the form: one that takes the arguments as they are, else the first that takes them widened."""
     declaration = function(call.name, release, position=call.position)
     forms: Sequence[ScalarForm | AggregateForm] = declaration.forms
     for exact in (True, False):
         for form in forms:
-            types = form.match(arguments, exact=exact)
-            if types is not None:
-                return Resolved(declaration, form, types, form.result(types))
-    given = ", ".join("NULL" if a is None else str(a) for a in arguments)
+            matched = form.match(arguments, exact=exact)
+            if matched is not None:
+                return Resolved(declaration, form, *matched)
+    given = ", ".join(map(_shown, arguments))
     raise TypeMismatch(
         f"function {call.name} does not take ({given})",
         hint=f"It takes {' or '.join(str(form) for form in forms)}.",
         position=call.position,
     )
+
+
+def _shown(argument: Given) -> str:
+    match argument:
+        case None:
+            return "NULL"
+        case TextConstant():
+            return str(Scalar.STRING)
+        case LambdaGiven(count):
+            return f"LAMBDA of {count}"
+        case _:
+            return str(argument)

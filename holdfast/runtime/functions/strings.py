@@ -18,7 +18,7 @@ def trimmed(text: str, dialect: Dialect) -> str:
 def _start(arguments: Arguments, length: str) -> str:
     """A negative position counts from the end; one outside the text is moved to its edge; NULL stays NULL."""
     constant = arguments.constants[1]
-    if constant is not None and constant >= 0:
+    if isinstance(constant, int) and constant >= 0:
         return str(max(constant, 1))
     text, position = arguments.texts[:2]
     size = f"{length}({text})"
@@ -30,7 +30,7 @@ def _start(arguments: Arguments, length: str) -> str:
 
 def _count(arguments: Arguments) -> str:
     constant, text = arguments.constants[2], arguments.texts[2]
-    return str(max(constant, 0)) if constant is not None else f"CASE WHEN {text} < 0 THEN 0 ELSE {text} END"
+    return str(max(constant, 0)) if isinstance(constant, int) else f"CASE WHEN {text} < 0 THEN 0 ELSE {text} END"
 
 
 def _substring(arguments: Arguments) -> str:
