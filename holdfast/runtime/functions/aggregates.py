@@ -15,6 +15,7 @@ from holdfast.runtime.functions.maths import wrap32, wrap64
 from holdfast.runtime.functions.parameters import ANY, DECIMAL, Chosen, Parameter
 from holdfast.types import Decimal, Scalar, SqlType
 
+CATEGORY = "AGGREGATE"
 INTEGER, BIGINT, DOUBLE = Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE
 
 _ADD32, _SUBTRACT32 = (wrap32(f"{{s0}}::BIGINT {sign} {{p0}}::BIGINT") for sign in "+-")

@@ -3,6 +3,8 @@
 from holdfast.runtime.functions.declaration import Example, ScalarForm, ScalarFunction, first
 from holdfast.runtime.functions.parameters import ANY, Parameter
 
+CATEGORY = "CONDITIONAL"
+
 
 def _choice(
     name: str, doc: str, sql: str, *examples: Example, count: int = 2, variadic: bool = False

@@ -149,10 +149,14 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarFunction:
+    """`arguments` are the names that the documentation gives to the parameters of all forms, by their places."""
+
     name: str
     doc: str
     forms: tuple[ScalarForm, ...]
+    arguments: tuple[str, ...] = ()
     examples: tuple[Example, ...] = field(default=())
+    category: str = ""
     since: Release = (0, 1)
 
 
@@ -161,7 +165,9 @@ class AggregateFunction:
     name: str
     doc: str
     forms: tuple[AggregateForm, ...]
+    arguments: tuple[str, ...] = ()
     examples: tuple[Example, ...] = field(default=())
+    category: str = ""
     since: Release = (0, 1)
 
 

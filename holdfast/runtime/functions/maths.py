@@ -14,6 +14,7 @@ from holdfast.runtime.functions.declaration import (
 from holdfast.runtime.functions.parameters import DECIMAL, Chosen
 from holdfast.types import Decimal, Scalar, SqlType
 
+CATEGORY = "MATHEMATICAL"
 INTEGER, BIGINT, DOUBLE = Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE
 
 # From here on every DOUBLE is a whole number.

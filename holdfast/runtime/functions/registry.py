@@ -5,12 +5,25 @@ the plans that were made with it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Protocol
 
 from holdfast.errors import Feature, NotYetSupported, Position, TypeMismatch, UnknownFunction
 from holdfast.runtime.expressions.tree import Call
-from holdfast.runtime.functions import aggregates, conditionals, maths, strings
+from holdfast.runtime.functions import (
+    aggregates,
+    characters,
+    conditionals,
+    encodings,
+    geo,
+    masks,
+    maths,
+    regexes,
+    splitting,
+    strings,
+    trigonometry,
+)
 from holdfast.runtime.functions.declaration import (
     AggregateForm,
     AggregateFunction,
@@ -24,6 +37,30 @@ from holdfast.types import Scalar, SqlType
 
 CURRENT: Release = (0, 1)
 
+
+class Module(Protocol):
+    """A family of functions."""
+
+    CATEGORY: str
+
+    @property
+    def FUNCTIONS(self) -> Sequence[Function]: ...  # noqa: N802
+
+
+MODULES: tuple[Module, ...] = (
+    strings,
+    characters,
+    splitting,
+    regexes,
+    masks,
+    encodings,
+    maths,
+    trigonometry,
+    conditionals,
+    geo,
+    aggregates,
+)
+
 __all__ = ["CURRENT", "Release", "Resolved", "function", "functions", "is_aggregate", "resolve"]
 
 
@@ -31,8 +68,9 @@ __all__ = ["CURRENT", "Release", "Resolved", "function", "functions", "is_aggreg
 def functions() -> dict[str, tuple[Function, ...]]:
     """Every declaration of every name, oldest first."""
     found: dict[str, tuple[Function, ...]] = {}
-    for module in (strings, maths, conditionals, aggregates):
-        for declaration in module.FUNCTIONS:
+    for module in MODULES:
+        for bare in module.FUNCTIONS:
+            declaration = bare if bare.category else replace(bare, category=module.CATEGORY)
             same = (*found.get(declaration.name, ()), declaration)
             found[declaration.name] = tuple(sorted(same, key=lambda f: f.since))
     return found

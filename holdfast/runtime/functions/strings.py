@@ -4,6 +4,7 @@ from holdfast.runtime.expressions.physical import Dialect, string_literal
 from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction
 from holdfast.types import Scalar
 
+CATEGORY = "STRING"
 STRING, BYTES, INTEGER = Scalar.STRING, Scalar.BYTES, Scalar.INTEGER
 
 # What Java's String.trim takes away.

@@ -96,7 +96,7 @@ def test_types(text: str, type_: str) -> None:
         ("CASE WHEN B THEN 1 ELSE 'x' END", TypeMismatch, "CASE cannot hold both INTEGER and STRING", None, 25),
         ("CAST(S AS ARRAY<INT>)", TypeMismatch, "cannot cast STRING to ARRAY<INTEGER>", None, 1),
         ("LEN(I)", TypeMismatch, "function LEN does not take (INTEGER)", "It takes (STRING) or (BYTES).", 1),
-        ("COALESCE()", TypeMismatch, "function COALESCE does not take ()", "It takes (ANY, ...).", 1),
+        ("COALESCE()", TypeMismatch, "function COALESCE does not take ()", "It takes (T, ...).", 1),
         ("S[1]", TypeMismatch, "STRING has no elements", None, 1),
         ("I->X", TypeMismatch, "INTEGER has no fields", None, 1),
         ("A['x']", TypeMismatch, "the index of an ARRAY must be a whole number", None, 3),

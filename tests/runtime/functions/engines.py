@@ -13,7 +13,7 @@ from holdfast.runtime.expressions.physical import Dialect, arrow_type, duckdb_ty
 from holdfast.runtime.expressions.render import render, renderable
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.typing import type_of
-from holdfast.types import SqlType
+from holdfast.types import Scalar, SqlType
 
 
 @dataclass(frozen=True)
@@ -86,3 +86,17 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, (bytes, bytearray)) and isinstance(b, (bytes, bytearray)):
         return bytes(a) == bytes(b)
     return type(a) is type(b) and bool(a == b)
+
+
+def unequal(spark: SparkSession, calls: Sequence[tuple[str, Any]]) -> list[str]:
+    """The calls over constants that do not give what is stated, in words; one job for all."""
+    scope = Scope(())
+    trees = [parse_expression(call) for call, _ in calls]
+    types = [type_of(tree, scope) for tree in trees]
+    texts = [render(tree, scope, Dialect.SPARK) for tree in trees]
+    given = on_spark(spark, Relation((("A", Scalar.INTEGER),), [(1,)]), texts, types)
+    return [
+        f"{call} gives {found[0]!r}, not {expected!r}"
+        for (call, expected), found in zip(calls, given, strict=True)
+        if not same(found[0], expected)
+    ]

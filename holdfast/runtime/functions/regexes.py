@@ -1,0 +1,94 @@
+"""Regular expressions, those of Java. A pattern that is none gives NULL."""
+
+from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction
+from holdfast.runtime.functions.sparksql import attempt_text, let
+from holdfast.types import Array, Scalar
+
+CATEGORY = "REGULAR EXPRESSION"
+STRING, INTEGER = Scalar.STRING, Scalar.INTEGER
+
+
+def _extract(arguments: Arguments) -> str:
+    pattern, subject, *group = arguments.texts
+    found = f"regexp_extract({subject}, {pattern}, {group[0] if group else '0'})"
+    return attempt_text(f"CASE WHEN {subject} RLIKE {pattern} THEN {found} END")
+
+
+def _extract_all(arguments: Arguments) -> str:
+    """An empty alternative finds out whether the pattern is right and has that group."""
+    pattern, subject, *given = arguments.texts
+    group = given[0] if given else "0"
+    right = attempt_text(f"regexp_extract('', concat({pattern}, '|'), {group})")
+    return f"CASE WHEN {right} IS NOT NULL THEN regexp_extract_all({subject}, {pattern}, {group}) END"
+
+
+def split_pattern(subject: str, pattern: str) -> str:
+    """The pieces, empty ones too; where the pattern can match nothing, those at the end are left out, as in Java."""
+    last = "array_max(transform(parts_, (part_, i_) -> CASE WHEN part_ <> '' THEN i_ + 1 ELSE 0 END))"
+    cut = let(f"split({subject}, {pattern}, -1)", lambda parts: f"slice({parts}, 1, {last})", "parts_")
+    return (
+        f"CASE WHEN {subject} IS NULL THEN NULL WHEN '' NOT RLIKE concat({_whole(pattern)}) "
+        f"THEN split({subject}, {pattern}, -1) WHEN {subject} = '' THEN array('') ELSE {cut} END"
+    )
+
+
+def _whole(pattern: str) -> str:
+    return f"'^(?:', {pattern}, ')$'"
+
+
+def _split(arguments: Arguments) -> str:
+    subject, pattern = arguments.texts
+    right = attempt_text(f"regexp_replace('', {pattern}, '')")
+    return f"CASE WHEN {right} IS NOT NULL THEN {split_pattern(subject, pattern)} END"
+
+
+FUNCTIONS = (
+    ScalarFunction(
+        name="REGEXP_EXTRACT",
+        arguments=("pattern", "text", "group"),
+        doc="The first part of a text that matches a pattern, or one group of it; NULL when nothing matches. A group "
+        "that takes no part in the match is an empty text.",
+        forms=tuple(
+            ScalarForm(parameters=(STRING, STRING, *more), returns=STRING, spark=_extract, duckdb=None)
+            for more in ((), (INTEGER,))
+        ),
+        examples=(
+            Example(call="REGEXP_EXTRACT('[a-z]+[0-9]', 'x-ab7-c8')", gives="'ab7'"),
+            Example(call="REGEXP_EXTRACT('(.*) (.*)', 'hello there', 2)", gives="'there'"),
+        ),
+    ),
+    ScalarFunction(
+        name="REGEXP_EXTRACT_ALL",
+        arguments=("pattern", "text", "group"),
+        doc="Every part of a text that matches a pattern, or one group of each.",
+        forms=tuple(
+            ScalarForm(parameters=(STRING, STRING, *more), returns=Array(STRING), spark=_extract_all, duckdb=None)
+            for more in ((), (INTEGER,))
+        ),
+        examples=(Example(call="REGEXP_EXTRACT_ALL('a.', 'ab ac ad')", gives="ARRAY['ab', 'ac', 'ad']"),),
+    ),
+    ScalarFunction(
+        name="REGEXP_REPLACE",
+        arguments=("text", "pattern", "replacement"),
+        doc="The text with every match of a pattern replaced; `$1` in the replacement is the match's first group.",
+        forms=(
+            ScalarForm(
+                parameters=(STRING, STRING, STRING),
+                returns=STRING,
+                spark=lambda a: attempt_text(f"regexp_replace({', '.join(a.texts)})"),
+                duckdb=None,
+            ),
+        ),
+        examples=(Example(call="REGEXP_REPLACE('foobar', 'o+', 'a')", gives="'fabar'"),),
+    ),
+    ScalarFunction(
+        name="REGEXP_SPLIT_TO_ARRAY",
+        arguments=("text", "pattern"),
+        doc="The parts of a text between the matches of a pattern.",
+        forms=(ScalarForm(parameters=(STRING, STRING), returns=Array(STRING), spark=_split, duckdb=None),),
+        examples=(
+            Example(call="REGEXP_SPLIT_TO_ARRAY('a1b22c', '[0-9]+')", gives="ARRAY['a', 'b', 'c']"),
+            Example(call="REGEXP_SPLIT_TO_ARRAY('abc', '')", gives="ARRAY['a', 'b', 'c']"),
+        ),
+    ),
+)

@@ -1,0 +1,97 @@
+"""Texts and bytes taken apart and put together."""
+
+from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction
+from holdfast.runtime.functions.sparksql import latin, let, literal_pattern, text, unlatin
+from holdfast.types import Array, Map, Scalar
+
+CATEGORY = "STRING"
+STRING, BYTES = Scalar.STRING, Scalar.BYTES
+
+_CHARACTER = text("(?s).")
+
+
+def pieces(subject: str, delimiter: str) -> str:
+    """An empty delimiter takes a text apart into its characters."""
+    characters = f"CASE WHEN {subject} = '' THEN array('') ELSE regexp_extract_all({subject}, {_CHARACTER}, 0) END"
+    parts = f"split({subject}, {literal_pattern(delimiter)}, -1)"
+    return (
+        f"CASE WHEN {subject} IS NULL OR {delimiter} IS NULL THEN NULL"
+        f" WHEN {delimiter} = '' THEN {characters} ELSE {parts} END"
+    )
+
+
+def _split(arguments: Arguments) -> str:
+    return let(arguments.texts[0], lambda subject: pieces(subject, arguments.texts[1]))
+
+
+def _split_bytes(arguments: Arguments) -> str:
+    subject, delimiter = map(latin, arguments.texts)
+    parts = let(subject, lambda whole: let(delimiter, lambda mark: pieces(whole, mark), "mark_"))
+    return f"transform({parts}, part_ -> {unlatin('part_')})"
+
+
+def _split_to_map(arguments: Arguments) -> str:
+    subject, entry, pair = arguments.texts
+    entries = f"filter(split({subject}, {literal_pattern(entry)}, -1), e_ -> contains(e_, {pair}))"
+    both = let(f"split(e_, {literal_pattern(pair)}, -1)", lambda parts: f"struct({parts}[0], {parts}[1])", "kv_")
+    return (
+        f"CASE WHEN {entry} <> '' AND {pair} <> '' AND {entry} <> {pair}"
+        f" THEN map_from_entries(transform({entries}, e_ -> {both})) END"
+    )
+
+
+def _join_bytes(arguments: Arguments) -> str:
+    separator, *parts = arguments.texts
+    present = f"filter(array({', '.join(parts)}), x_ -> x_ IS NOT NULL)"
+    joined = (
+        f"aggregate({present}, CAST(NULL AS BINARY), (all_, x_) -> CASE WHEN all_ IS NULL THEN x_"
+        f" ELSE concat(all_, {separator}, x_) END, all_ -> COALESCE(all_, X''))"
+    )
+    return f"CASE WHEN {separator} IS NOT NULL THEN {joined} END"
+
+
+FUNCTIONS = (
+    ScalarFunction(
+        name="CONCAT_WS",
+        arguments=("separator", "part"),
+        doc="The texts or bytes one after another with the separator between them; NULLs are left out, and a separator "
+        "that is NULL gives NULL.",
+        forms=(
+            ScalarForm(
+                parameters=(STRING, STRING),
+                returns=STRING,
+                variadic=True,
+                spark="concat_ws({all})",
+                duckdb="concat_ws({all})",
+            ),
+            ScalarForm(parameters=(BYTES, BYTES), returns=BYTES, variadic=True, spark=_join_bytes, duckdb=None),
+        ),
+        examples=(Example(call="CONCAT_WS(', ', 'a', NULL, 'b')", gives="'a, b'"),),
+    ),
+    ScalarFunction(
+        name="SPLIT",
+        arguments=("value", "delimiter"),
+        doc="The parts of a text or of bytes between the delimiters; every character or byte when the delimiter is "
+        "empty.",
+        forms=(
+            ScalarForm(parameters=(STRING, STRING), returns=Array(STRING), spark=_split, duckdb=None),
+            ScalarForm(parameters=(BYTES, BYTES), returns=Array(BYTES), spark=_split_bytes, duckdb=None),
+        ),
+        examples=(
+            Example(call="SPLIT('a.b..c', '.')", gives="ARRAY['a', 'b', '', 'c']"),
+            Example(call="SPLIT('', '.')", gives="ARRAY['']"),
+        ),
+    ),
+    ScalarFunction(
+        name="SPLIT_TO_MAP",
+        arguments=("text", "entry delimiter", "value delimiter"),
+        doc="The map that a text holds as keys and values; of entries with the same key the last one counts, and those "
+        "without the value's delimiter are left out. NULL when a delimiter is empty or both are the same.",
+        forms=(
+            ScalarForm(
+                parameters=(STRING, STRING, STRING), returns=Map(STRING, STRING), spark=_split_to_map, duckdb=None
+            ),
+        ),
+        examples=(Example(call="SPLIT_TO_MAP('a:1;b:2;a:3', ';', ':')", gives="MAP('a' := '3', 'b' := '2')"),),
+    ),
+)
