@@ -9,12 +9,9 @@ DOUBLE = Scalar.DOUBLE
 _NAN, _INFINITY = "double('NaN')", "double('Infinity')"
 
 
-def logarithm(value: str) -> str:
-    """Spark has NULL for the logarithms of zero and of what is less."""
-    return (
-        f"CASE WHEN {value} > 0 THEN ln({value}) WHEN {value} = 0 THEN -{_INFINITY}"
-        f" WHEN {value} IS NOT NULL THEN {_NAN} END"
-    )
+def _java(method: str, value: str) -> str:
+    """What Java's Math gives; Spark's own is StrictMath, which differs in the last digit, and NULL at infinities."""
+    return f"CASE WHEN {value} IS NOT NULL THEN CAST(reflect('java.lang.Math', '{method}', {value}) AS DOUBLE) END"
 
 
 def _of(
@@ -57,20 +54,20 @@ FUNCTIONS = (
     _of("DEGREES", "An angle in radians, in degrees.", "DEGREES(PI())", "180"),
     _of("RADIANS", "An angle in degrees, in radians.", "ROUND(RADIANS(180), 6)", "3.141593"),
     _of("CBRT", "The cube root.", "CBRT(27)", "3"),
-    _of("EXP", "e to the power of a number.", "EXP(0)", "1"),
-    _of("LN", "The natural logarithm; -Infinity of zero, NaN of negative numbers.", "LN(1)", "0", logarithm("{0}")),
+    _of("EXP", "e to the power of a number.", "EXP(0)", "1", _java("exp", "{0}")),
+    _of("LN", "The natural logarithm; -Infinity of zero, NaN of negative numbers.", "LN(1)", "0", _java("log", "{0}")),
     ScalarFunction(
         name="LOG",
         arguments=("base", "number"),
         doc="The logarithm to a base, or the natural one; -Infinity of zero, NaN of negative numbers and to bases that "
         "are not positive or are 1.",
         forms=(
-            ScalarForm(parameters=(DOUBLE,), returns=DOUBLE, spark=logarithm("{0}"), duckdb=None),
+            ScalarForm(parameters=(DOUBLE,), returns=DOUBLE, spark=_java("log", "{0}"), duckdb=None),
             ScalarForm(
                 parameters=(DOUBLE, DOUBLE),
                 returns=DOUBLE,
                 spark=f"CASE WHEN {{1}} IS NULL THEN NULL WHEN {{0}} <= 0 OR {{0}} = 1 THEN {_NAN}"
-                f" ELSE {logarithm('{1}')} / ln({{0}}) END",
+                f" ELSE {_java('log', '{1}')} / {_java('log', '{0}')} END",
                 duckdb=None,
             ),
         ),
