@@ -1,7 +1,6 @@
 """`holdfast demo`: everything once, over HTTP as a user would, in a folder that is gone afterwards."""
 
 import logging
-import random
 import tempfile
 import threading
 import time
@@ -17,7 +16,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.orders import Orders
+from holdfast.cli.feed import Feed, Pace
 from holdfast.cli.outputs import TableOutput
 from holdfast.cli.printing import put, table, told_errors
 from holdfast.cli.processes import nothing_left
@@ -25,15 +24,15 @@ from holdfast.cli.terminal import Terminal
 from holdfast.client import Client, Result, ServerError, Stream
 from holdfast.client.shown import is_right
 from holdfast.config import Settings, load
-from holdfast.names import ServiceId
+from holdfast.names import ServiceId, TopicName
+from holdfast.samples.orders import ORDERS
 
 T = TypeVar("T")
 Sales = dict[str, tuple[Any, ...]]
 """Rows by region."""
 
 FIRST_ORDERS = 300
-ORDERS_A_TURN = 8
-TURN_SECONDS = 0.25
+ORDERS_A_SECOND = 32.0
 PIPED_SECONDS = 3.0
 READY_SECONDS = 60.0
 END_SECONDS = 10.0
@@ -101,7 +100,7 @@ class Demo:
             self._execute(client, CREATE_ORDERS)
 
             self._says("Load orders", f"{FIRST_ORDERS} records by a Kafka producer, one by INSERT.")
-            orders = Orders(service.settings, random.Random(7))
+            orders = Feed(service.settings, ORDERS, TopicName("orders"), seed=7)
             parts.callback(orders.close)
             self._timed("sent", lambda: orders.send(FIRST_ORDERS))
             self._execute(client, INSERT_ORDER)
@@ -170,7 +169,7 @@ class Demo:
                     return rows
             time.sleep(0.1)
 
-    def _watch(self, client: Client, server: str, orders: Orders, seconds: float, rows: Sales) -> None:
+    def _watch(self, client: Client, server: str, orders: Feed, seconds: float, rows: Sales) -> None:
         """Show the table while changes come in; they are read and the orders sent by two threads beside this one."""
         sales = dict(rows)
         with ExitStack() as parts:
@@ -179,7 +178,7 @@ class Demo:
             parts.callback(reading.finish)
             with Client(server) as other:
                 stop = threading.Event()
-                sending = Beside(lambda: orders.keep_sending(stop, ORDERS_A_TURN, TURN_SECONDS))
+                sending = Beside(lambda: orders.run(Pace(rate=ORDERS_A_SECOND), stop))
                 try:
                     self._show(sales, seconds)
                 finally:

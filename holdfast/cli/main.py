@@ -105,6 +105,53 @@ def demo(
 
 
 @app.command()
+def status(
+    server: Server = DEFAULT_SERVER,
+    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+) -> None:
+    """Say how a server and its queries are. Exit code 0: all is well; 2: something is not; 1: no server answers."""
+    from holdfast.cli.status import run
+
+    run(server, as_json=as_json)
+
+
+@app.command()
+def datagen(
+    sample: Annotated[str, typer.Argument(help="orders, users, pageviews or trades.")],
+    topic: Annotated[str | None, typer.Option(help="The topic to write; the sample's name if not told.")] = None,
+    partitions: Annotated[int, typer.Option(min=1, help="Of the topic, when it has to be made.")] = 4,
+    rate: Annotated[float, typer.Option(min=0, help="Records a second; 0 is as fast as Kafka takes them.")] = 10.0,
+    count: Annotated[int | None, typer.Option(min=0, help="Stop after so many; without it, Ctrl-C stops.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same records.")] = 1,
+    start: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Give the records times from here on, instead of the present.")
+    ] = None,
+    declare: Annotated[
+        bool, typer.Option("--declare", help="Only print the statement that declares the topic.")
+    ] = False,
+    kafka: Annotated[str | None, typer.Option(help="Bootstrap servers; without it, the local server's broker.")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="The data folder of the local server.")] = None,
+    service_id: Annotated[str | None, typer.Option(help="The local server's service id.")] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Write sample records to a topic: orders, users, page views or trades."""
+    from holdfast.cli.datagen import run
+
+    run(
+        sample,
+        topic=topic,
+        partitions=partitions,
+        rate=rate,
+        count=count,
+        seed=seed,
+        start=start,
+        declare=declare,
+        flags={"kafka": kafka, "data_dir": data_dir, "service_id": service_id},
+        config=config,
+    )
+
+
+@app.command()
 def version() -> None:
     """Print the version."""
     typer.echo(f"holdfast {package_version('holdfast')}")

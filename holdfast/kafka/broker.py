@@ -116,6 +116,18 @@ class Identity:
     controller_port: int
 
 
+def kept_identity(data_dir: Path) -> Identity | None:
+    """What the broker of a data folder was at its last start."""
+    file = data_dir / "kafka" / "broker.json"
+    return Identity(**json.loads(file.read_text("utf-8"))) if file.exists() else None
+
+
+def kept_bootstrap(data_dir: Path) -> str | None:
+    """Where the broker of a data folder's server is, if it runs."""
+    kept = kept_identity(data_dir)
+    return f"{LOOPBACK}:{kept.port}" if kept else None
+
+
 class EmbeddedBroker:
     """A Kafka broker that lives as long as this process, and whose data lives on."""
 
@@ -195,7 +207,7 @@ class EmbeddedBroker:
 
     def _choose_identity(self) -> Identity:
         file = self._home / "broker.json"
-        kept = Identity(**json.loads(file.read_text("utf-8"))) if file.exists() else None
+        kept = kept_identity(self._settings.data_dir)
         port = self._choose_port(kept)
         controller_port = kept.controller_port if kept and is_free(kept.controller_port) else free_port(other_than=port)
         chosen = Identity(kept.cluster_id if kept else new_cluster_id(), port, controller_port)

@@ -1,0 +1,116 @@
+"""`holdfast status`: how a server and its queries are."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import orjson
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from holdfast.cli.printing import output, pairs, put, table, told_errors
+from holdfast.client import Client
+from holdfast.client.entities import state_of
+
+UNWELL = 2
+WELL = ("RUNNING", "BUILDING", "PAUSED")
+ASK = "SHOW STREAMS; SHOW TABLES; SHOW QUERIES;"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query as the status tells of it."""
+
+    id: str
+    state: str
+    done: float
+    writes: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What there is to know of a server at a glance."""
+
+    server: str
+    version: str
+    service: str
+    kafka_cluster: str
+    healthy: bool
+    problems: Mapping[str, str]
+    streams: int
+    tables: int
+    queries: Sequence[Query]
+
+    @property
+    def is_well(self) -> bool:
+        return self.healthy and all(query.state in WELL for query in self.queries)
+
+
+def status_of(client: Client) -> Status:
+    info, health = client.info(), client.health()
+    streams, tables, queries = client.execute(ASK)
+    return Status(
+        server=client.server,
+        version=info["version"],
+        service=info["ksqlServiceId"],
+        kafka_cluster=info["kafkaClusterId"],
+        healthy=health["isHealthy"],
+        problems={
+            part: str(told.get("message", "")) for part, told in health["details"].items() if not told["isHealthy"]
+        },
+        streams=len(streams["streams"]),
+        tables=len(tables["tables"]),
+        queries=[query_of(query) for query in queries["queries"]],
+    )
+
+
+def query_of(listed: Mapping[str, Any]) -> Query:
+    done = listed.get("done")
+    return Query(
+        id=listed["id"],
+        state=listed["state"],
+        done=1.0 if done is None else done,
+        writes=", ".join(listed["sinks"]),
+        reason=listed.get("reason"),
+    )
+
+
+def run(server: str, *, as_json: bool) -> None:
+    with told_errors(), Client(server) as client:
+        found = status_of(client)
+        if as_json:
+            typer.echo(orjson.dumps(asdict(found) | {"well": found.is_well}, option=orjson.OPT_INDENT_2))
+        else:
+            show(output(), found)
+    if not found.is_well:
+        raise typer.Exit(UNWELL)
+
+
+def show(console: Console, found: Status) -> None:
+    states = Counter(query.state for query in found.queries)
+    counted = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    put(
+        console,
+        pairs(
+            {
+                "Server": f"{found.server}, Holdfast {found.version}",
+                "Service": found.service,
+                "Kafka cluster": found.kafka_cluster,
+                "Health": "well" if found.healthy else "unwell",
+                "Objects": f"{found.streams} streams, {found.tables} tables",
+                "Queries": counted or "none",
+            }
+        ),
+    )
+    for part, problem in found.problems.items():
+        console.print(Text(f"{part}: {problem}", style="red"))
+    if found.queries:
+        console.print()
+        rows = [[query.id, state_of(asdict(query)), query.writes] for query in found.queries]
+        put(console, table(("Query", "State", "Writes"), rows))
+        for query in found.queries:
+            if query.reason:
+                console.print(Text(f"{query.id}: {query.reason}", style="red"))

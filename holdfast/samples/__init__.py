@@ -1,0 +1,1 @@
+"""Sample streams for demonstrations and tests: the same seed gives the same values."""
