@@ -1,0 +1,194 @@
+"""Where the nodes of a graph stand in a picture.
+
+The steps of a plan are a tree, so this needs no general graph drawing: data flows down, each step stands under the
+middle of its inputs, its state beside it. The space above a source step is free up to the top, where the topics are;
+no line crosses a node.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.runtime.graph.graph import Edge, EdgeKind, Graph, Node, NodeKind
+
+BESIDE = 40.0
+"""Between a step and its state."""
+BETWEEN = 36.0
+"""Between two nodes side by side."""
+BELOW = 42.0
+"""Between two nodes one above the other, for the line that joins them."""
+STACKED = 14.0
+"""Between two states of one step."""
+CORNER = 16.0
+"""How far lines keep away from a corner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A node's place, from its upper left corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def middle(self) -> float:
+        return self.x + self.width / 2
+
+    @property
+    def centre(self) -> float:
+        return self.y + self.height / 2
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        return self.y + self.height
+
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The way of an edge through its points; it leaves and enters downwards, or else `sideways`."""
+
+    edge: Edge
+    points: tuple[Point, ...]
+    sideways: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    width: float
+    height: float
+    boxes: Mapping[str, Box]
+    lines: tuple[Line, ...]
+
+
+def lay_out(graph: Graph, sizes: Mapping[str, Size]) -> Layout:
+    """Places for all nodes; the picture's upper left corner is (0, 0)."""
+    placing = _Placing(graph, sizes)
+    trunk = [node for node in graph.nodes if node.kind in (NodeKind.STEP, NodeKind.COMMAND)]
+    if trunk:
+        placing.place(trunk[-1].id)
+    return placing.layout()
+
+
+@dataclass(slots=True)
+class _Tree:
+    """A step with all above it. Places are relative: x from the left edge, y upwards from the bottom edge."""
+
+    width: float
+    height: float
+    anchor: float
+    places: dict[str, Point] = field(default_factory=dict)
+
+    def include(self, other: "_Tree", x: float, y: float) -> None:
+        for id_, (left, low) in other.places.items():
+            self.places[id_] = (left + x, low + y)
+
+
+@dataclass(slots=True)
+class _Placing:
+    graph: Graph
+    sizes: Mapping[str, Size]
+    boxes: dict[str, Box] = field(default_factory=dict)
+
+    def place(self, root: str) -> None:
+        written = self.graph.out_of(root, EdgeKind.WRITES)
+        tree = self._tree(root, self.graph.out_of(root, EdgeKind.KEEPS))
+        topics = [node.id for node in self.graph.nodes if self._is_read(node)]
+        top = max((self.sizes[id_].height for id_ in topics), default=-BELOW) + BELOW
+        for id_, (x, low) in tree.places.items():
+            size = self.sizes[id_]
+            self.boxes[id_] = Box(x, top + tree.height - low - size.height, size.width, size.height)
+        self._place_topics(topics, top - BELOW)
+        y = top + tree.height + BELOW
+        for topic in written:
+            size = self.sizes[topic]
+            self.boxes[topic] = Box(self.boxes[root].middle - size.width / 2, y, size.width, size.height)
+            y += size.height + STACKED
+
+    def layout(self) -> Layout:
+        left = min((box.x for box in self.boxes.values()), default=0.0)
+        moved = {id_: Box(box.x - left, box.y, box.width, box.height) for id_, box in self.boxes.items()}
+        self.boxes = moved
+        width = max((box.right for box in moved.values()), default=0.0)
+        height = max((box.bottom for box in moved.values()), default=0.0)
+        return Layout(width, height, moved, tuple(map(self._line, self.graph.edges)))
+
+    def _is_read(self, node: Node) -> bool:
+        return node.kind is NodeKind.TOPIC and bool(self.graph.out_of(node.id, EdgeKind.READS))
+
+    def _tree(self, step: str, beside: Sequence[str]) -> _Tree:
+        """`beside` are the nodes to the right of the step."""
+        size = self.sizes[step]
+        inputs = [self._tree(source, self._beside(source)) for source in self.graph.into(step, EdgeKind.ROWS)]
+        stack = sum(self.sizes[id_].height for id_ in beside) + STACKED * (len(beside) - 1) if beside else 0.0
+        height = max(size.height, stack)
+        whole = _Tree(0.0, height, 0.0)
+        x = 0.0
+        anchors: list[float] = []
+        for tree in inputs:
+            whole.include(tree, x, height + BELOW)
+            anchors.append(x + tree.anchor)
+            x += tree.width + BETWEEN
+        above = x - BETWEEN if inputs else 0.0
+        if inputs:
+            whole.height = height + BELOW + max(tree.height for tree in inputs)
+        middle = (anchors[0] + anchors[-1]) / 2 if anchors else 0.0
+        topics = [self.sizes[id_].width for id_ in self.graph.into(step, EdgeKind.READS)]
+        left = middle - max([size.width, *topics]) / 2
+        end = middle + max([size.width, *topics]) / 2
+        whole.places[step] = (middle - size.width / 2, (height - size.height) / 2)
+        low = (height + stack) / 2
+        for id_ in beside:
+            low -= self.sizes[id_].height
+            whole.places[id_] = (middle + size.width / 2 + BESIDE, low)
+            end = max(end, middle + size.width / 2 + BESIDE + self.sizes[id_].width)
+            low -= STACKED
+        shift = max(0.0, -left)
+        whole.places = {id_: (x + shift, y) for id_, (x, y) in whole.places.items()}
+        whole.anchor = middle + shift
+        whole.width = max(above, end) + shift
+        return whole
+
+    def _beside(self, step: str) -> list[str]:
+        return self.graph.out_of(step, EdgeKind.KEEPS, EdgeKind.WRITES)
+
+    def _place_topics(self, topics: Iterable[str], bottom: float) -> None:
+        """Each over the middle of its readers, or as near to the right of that as there is room."""
+
+        def wanted(topic: str) -> float:
+            readers = [self.boxes[id_].middle for id_ in self.graph.out_of(topic, EdgeKind.READS)]
+            return sum(readers) / len(readers) - self.sizes[topic].width / 2
+
+        free = float("-inf")
+        for topic in sorted(topics, key=wanted):
+            size = self.sizes[topic]
+            x = max(wanted(topic), free)
+            self.boxes[topic] = Box(x, bottom - size.height, size.width, size.height)
+            free = x + size.width + BETWEEN
+
+    def _line(self, edge: Edge) -> Line:
+        source, target = self.boxes[edge.source], self.boxes[edge.target]
+        if edge.kind is EdgeKind.KEEPS or (edge.kind is EdgeKind.WRITES and target.y < source.bottom):
+            y = min(max(target.centre, source.y + CORNER), source.bottom - CORNER)
+            return Line(edge, ((source.right, y), (target.x, target.centre)), sideways=True)
+        start = (source.middle, source.bottom)
+        if edge.kind is EdgeKind.READS:
+            turn = (target.middle, source.bottom + BELOW)
+            end = (target.middle, target.y)
+            return Line(edge, (start, turn, end) if target.y > turn[1] else (start, end))
+        inputs = self.graph.into(edge.target, edge.kind)
+        share = (inputs.index(edge.source) + 1) / (len(inputs) + 1)
+        return Line(edge, (start, (target.x + target.width * share, target.y)))

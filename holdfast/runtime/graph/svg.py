@@ -1,0 +1,255 @@
+"""A plan as a picture, in SVG that needs nothing else: no program to draw it, no font, no script.
+
+Colours follow the reader's choice of light or dark.
+"""
+
+from collections.abc import Mapping
+from unicodedata import east_asian_width
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from holdfast.runtime.graph.card import Card, Row, cards, printable
+from holdfast.runtime.graph.graph import Graph, Node, NodeKind
+from holdfast.runtime.graph.layout import Box, Line, Size, lay_out
+from holdfast.runtime.graph.style import STYLE, family
+
+NAMESPACE = "http://www.w3.org/2000/svg"
+
+MARGIN = 24.0
+PADDING = 12.0
+HEADER = 42.0
+"""The coloured part of a step, with its title."""
+LINE = 17.0
+CHARACTER = 7.35
+"""The width of a letter at the size of the details; all are equally wide."""
+TITLE_CHARACTER = 7.7
+HEADING_CHARACTER = 9.6
+GAP = 14.0
+"""Between the columns of a table."""
+CAP = 7.0
+"""Half the height of a cylinder's lid."""
+ROUND = 8.0
+TITLE_HEIGHT = 60.0
+
+
+def svg(graph: Graph) -> str:
+    """The picture of a graph, as the text of an SVG file."""
+    shown = cards(graph)
+    layout = lay_out(graph, {node.id: _size(node, shown[node.id]) for node in graph.nodes})
+    heading = printable(graph.title)
+    wide = max(layout.width, _width(heading, HEADING_CHARACTER), _width(printable(graph.subtitle), CHARACTER))
+    width, height = wide + 2 * MARGIN, layout.height + TITLE_HEIGHT + 2 * MARGIN
+    root = Element(
+        "svg",
+        {
+            "xmlns": NAMESPACE,
+            "class": "holdfast-plan",
+            "role": "img",
+            "width": _number(width),
+            "height": _number(height),
+            "viewBox": f"0 0 {_number(width)} {_number(height)}",
+        },
+    )
+    SubElement(root, "title").text = heading
+    SubElement(root, "desc").text = printable(graph.statement)
+    SubElement(root, "style").text = STYLE
+    _arrow(root)
+    SubElement(root, "rect", {"class": "paper", "width": "100%", "height": "100%"})
+    _text(root, MARGIN, MARGIN + 16, heading, "heading")
+    _text(root, MARGIN, MARGIN + 36, printable(graph.subtitle), "muted")
+    left = MARGIN + (wide - layout.width) / 2
+    drawing = SubElement(root, "g", {"transform": f"translate({_number(left)} {_number(MARGIN + TITLE_HEIGHT)})"})
+    rekeys = {node.id for node in graph.nodes if node.rekeys}
+    for line in layout.lines:
+        _line(drawing, line, moved=line.edge.source in rekeys)
+    for node in graph.nodes:
+        _node(drawing, node, shown[node.id], layout.boxes[node.id])
+    indent(root, " ")
+    return tostring(root, encoding="unicode") + "\n"
+
+
+# ---- sizes
+
+
+def _size(node: Node, card: Card) -> Size:
+    title = max(_width(card.title, TITLE_CHARACTER), _width(card.subtitle, CHARACTER))
+    lines = max((_width(line) for line in card.lines), default=0.0)
+    match node.kind:
+        case NodeKind.TOPIC:
+            return Size(max(title, lines) + 2 * PADDING + 4 * CAP, HEADER + LINE * len(card.lines) + 6)
+        case NodeKind.STATE:
+            return Size(max(title + 2 * PADDING, 104.0), HEADER + 3 * CAP)
+        case _:
+            table = sum(_table_widths(card).values()) + GAP * 3 if card.rows else 0.0
+            wide = max(title, lines, table, _width(card.remainder), 150.0) + 2 * PADDING
+            rows = len(card.lines) + len(card.rows) + bool(card.remainder)
+            ruler = 7 if card.lines and card.rows else 0
+            return Size(wide, HEADER + (rows * LINE + 2 * PADDING - 6 + ruler if rows else 0))
+
+
+def _table_widths(card: Card) -> dict[str, float]:
+    return {
+        "name": max((_width(row.name) for row in card.rows), default=0.0),
+        "type": max((_width(row.type + (" KEY" if row.key else "")) for row in card.rows), default=0.0),
+        "expression": max((_width(f"= {row.expression}") for row in card.rows if row.expression), default=-GAP),
+    }
+
+
+def _width(text: str, character: float = CHARACTER) -> float:
+    return character * sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+# ---- nodes
+
+
+def _node(parent: Element, node: Node, card: Card, box: Box) -> None:
+    group = SubElement(
+        parent,
+        "g",
+        {
+            "class": f"node {node.kind} {family(node)}",
+            "data-node": node.id,
+            "transform": f"translate({_number(box.x)} {_number(box.y)})",
+        },
+    )
+    SubElement(group, "title").text = _tip(node)
+    match node.kind:
+        case NodeKind.TOPIC:
+            _topic(group, card, box)
+        case NodeKind.STATE:
+            _state(group, card, box)
+        case _:
+            _step(group, card, box)
+
+
+def _tip(node: Node) -> str:
+    """All that is known about a node, for a reader who stops at it."""
+    lines = [node.title, node.name, *(f"{label}: {text}" for label, text in node.details)]
+    lines += [
+        f"{c.name} {c.type or ''}{' KEY' if c.key else ''}{f' = {c.expression}' if c.expression else ''}"
+        for c in node.columns
+    ]
+    return "\n".join(filter(None, map(printable, lines)))
+
+
+def _step(group: Element, card: Card, box: Box) -> None:
+    width, height = box.width, box.height
+    frame = {"width": _number(width), "height": _number(height), "rx": _number(ROUND)}
+    SubElement(group, "rect", {"class": "box", **frame})
+    bottom = (
+        f"V {HEADER:g} H 0"
+        if height > HEADER
+        else f"V {HEADER - ROUND:g} a {ROUND:g} {ROUND:g} 0 0 1 {-ROUND:g} {ROUND:g}"
+    )
+    if height <= HEADER:
+        bottom += f" H {ROUND:g} a {ROUND:g} {ROUND:g} 0 0 1 {-ROUND:g} {-ROUND:g}"
+    head = (
+        f"M 0 {ROUND:g} a {ROUND:g} {ROUND:g} 0 0 1 {ROUND:g} {-ROUND:g} H {_number(width - ROUND)} "
+        f"a {ROUND:g} {ROUND:g} 0 0 1 {ROUND:g} {ROUND:g} {bottom} Z"
+    )
+    SubElement(group, "path", {"class": "head", "d": head})
+    SubElement(group, "rect", {"class": "frame", **frame})
+    _text(group, PADDING, 18, card.title, "title")
+    _text(group, PADDING, 34, card.subtitle, "muted")
+    y = HEADER + PADDING + 8
+    for line in card.lines:
+        _text(group, PADDING, y, line, "mono")
+        y += LINE
+    if card.lines and card.rows:
+        ruler = {"class": "ruler", "x1": _number(PADDING), "x2": _number(width - PADDING)}
+        SubElement(group, "line", {**ruler, "y1": _number(y - 8), "y2": _number(y - 8)})
+        y += 7
+    widths = _table_widths(card)
+    for row in card.rows:
+        _row(group, row, widths, y)
+        y += LINE
+    _text(group, PADDING, y, card.remainder, "muted")
+
+
+def _row(group: Element, row: Row, widths: Mapping[str, float], y: float) -> None:
+    _text(group, PADDING, y, row.name, "mono key" if row.key else "mono")
+    type_ = _text(group, PADDING + widths["name"] + GAP, y, row.type, "mono type")
+    if row.key:
+        if type_ is None:
+            _text(group, PADDING + widths["name"] + GAP, y, "KEY", "mono key")
+        else:
+            SubElement(type_, "tspan", {"class": "key"}).text = " KEY"
+    if row.expression:
+        _text(group, PADDING + widths["name"] + widths["type"] + 2 * GAP, y, f"= {row.expression}", "mono")
+
+
+def _topic(group: Element, card: Card, box: Box) -> None:
+    """A pipe: a cylinder that lies."""
+    width, height = box.width, box.height
+    radius = height / 2
+    pipe = (
+        f"M {CAP:g} 0 H {_number(width - CAP)} a {CAP:g} {_number(radius)} 0 0 1 0 {_number(height)} H {CAP:g} "
+        f"a {CAP:g} {_number(radius)} 0 0 1 0 {_number(-height)} Z"
+    )
+    SubElement(group, "path", {"class": "box frame", "d": pipe})
+    end = f"M {_number(width - CAP)} 0 a {CAP:g} {_number(radius)} 0 0 0 0 {_number(height)}"
+    SubElement(group, "path", {"class": "frame", "d": end})
+    x = PADDING + CAP
+    _text(group, x, 20, card.title, "title")
+    _text(group, x, 36, card.subtitle, "muted")
+    for number, line in enumerate(card.lines):
+        _text(group, x, 36 + LINE * (number + 1), line, "mono")
+
+
+def _state(group: Element, card: Card, box: Box) -> None:
+    """A cylinder."""
+    width, height = box.width, box.height
+    radius = _number(width / 2)
+    can = (
+        f"M 0 {CAP:g} a {radius} {CAP:g} 0 0 1 {_number(width)} 0 V {_number(height - CAP)} "
+        f"a {radius} {CAP:g} 0 0 1 {_number(-width)} 0 Z"
+    )
+    SubElement(group, "path", {"class": "box frame", "d": can})
+    lid = f"M 0 {CAP:g} a {radius} {CAP:g} 0 0 0 {_number(width)} 0"
+    SubElement(group, "path", {"class": "frame", "d": lid})
+    _text(group, width / 2, 2 * CAP + 17, card.title, "title middle")
+    _text(group, width / 2, 2 * CAP + 33, card.subtitle, "muted middle")
+
+
+# ---- lines
+
+
+def _line(parent: Element, line: Line, *, moved: bool) -> None:
+    edge = line.edge
+    (x, y), *rest = line.points
+    way = [f"M {_number(x)} {_number(y)}"]
+    for next_x, next_y in rest:
+        straight = next_y == y if line.sideways else next_x == x
+        if straight:
+            way.append(f"L {_number(next_x)} {_number(next_y)}")
+        elif line.sideways:
+            half = _number((x + next_x) / 2)
+            way.append(f"C {half} {_number(y)} {half} {_number(next_y)} {_number(next_x)} {_number(next_y)}")
+        else:
+            half = _number((y + next_y) / 2)
+            way.append(f"C {_number(x)} {half} {_number(next_x)} {half} {_number(next_x)} {_number(next_y)}")
+        x, y = next_x, next_y
+    attributes = {"class": f"edge {edge.kind}{' moved' if moved else ''}", "d": " ".join(way)}
+    attributes |= {"data-from": edge.source, "data-to": edge.target, "marker-end": "url(#holdfast-arrow)"}
+    if line.sideways:
+        attributes["marker-start"] = "url(#holdfast-arrow)"
+    SubElement(parent, "path", attributes)
+
+
+def _arrow(root: Element) -> None:
+    settings = {"viewBox": "0 0 8 8", "refX": "7", "refY": "4", "markerWidth": "7", "markerHeight": "7"}
+    marker = SubElement(
+        SubElement(root, "defs"), "marker", {"id": "holdfast-arrow", "orient": "auto-start-reverse", **settings}
+    )
+    SubElement(marker, "path", {"class": "tip", "d": "M 0 0 L 8 4 L 0 8 Z"})
+
+
+def _text(parent: Element, x: float, y: float, text: str, class_: str) -> Element | None:
+    if not text:
+        return None
+    found = SubElement(parent, "text", {"class": class_, "x": _number(x), "y": _number(y)})
+    found.text = text
+    return found
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
