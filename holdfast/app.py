@@ -33,10 +33,8 @@ from holdfast.kafka.publisher import Outgoing, TransactionalPublisher
 from holdfast.kafka.writer import RecordWriter
 from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.planner.commands import replan
-from holdfast.planner.plan import Plannable, plan
+from holdfast.planner.explain import explain_plan, explain_statement
 from holdfast.runtime.decode import RecordDecoder
-from holdfast.runtime.plan.codec import decode, encode
-from holdfast.runtime.plan.explain import explain
 from holdfast.runtime.serdes.encoding import Encoder
 from holdfast.runtime.spark.engine import Engine
 from holdfast.runtime.spark.session import Sessions, open_sessions
@@ -50,8 +48,9 @@ from holdfast.serving.results import PullResult, Push
 from holdfast.serving.streams import StreamReader
 from holdfast.serving.times import Times
 from holdfast.serving.wakeup import Wakeup
-from holdfast.sql.bound import BoundInsert, BoundSelect, BoundStatement
+from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect
 from holdfast.sql.parse import ParsedStatement
+from holdfast.sql.statements import ExplainFormat
 
 log = logging.getLogger(__name__)
 
@@ -194,13 +193,11 @@ class Service:
             )
         return found
 
-    def explain(self, what: BoundStatement | QueryEntry, text: str) -> str:
+    def explain(self, what: BoundExplain | QueryEntry, format_: ExplainFormat) -> str:
         """The plan of a query that runs, or that a statement would start."""
         if isinstance(what, QueryEntry):
-            return explain(decode(what.plan))
-        if not isinstance(what, Plannable):
-            raise NotSupported("EXPLAIN is for queries that are stored", hint="Explain a CREATE … AS SELECT.")
-        return explain(decode(encode(plan(what, text=text, number=0))))
+            return explain_plan(what.plan, format_)
+        return explain_statement(what.statement, what.text, format_)
 
     def topics(self) -> Sequence[TopicName]:
         return self._admin.topics()

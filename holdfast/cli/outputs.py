@@ -19,7 +19,7 @@ from holdfast.cli.layout import Layout
 from holdfast.cli.printing import pairs, put, table
 from holdfast.cli.terminal import Terminal
 from holdfast.client import Entity, Row, Stream
-from holdfast.client.entities import Grid, Pairs, blocks, warnings
+from holdfast.client.entities import Document, Grid, Pairs, blocks, warnings
 from holdfast.client.session import fragment
 from holdfast.client.shown import TOMBSTONE, is_right, shown
 from holdfast.client.values import plain
@@ -96,6 +96,8 @@ class TableOutput:
                     put(self._console, table(names, rows))
                 case Pairs(found):
                     put(self._console, pairs(found))
+                case Document(text):
+                    self._console.file.write(text)
         self._console.file.flush()
 
     def rows(self, stream: Stream, began: float) -> None:
@@ -181,6 +183,9 @@ class CsvOutput:
                 case Pairs(found):
                     for pair in found.items():
                         self._put(pair)
+                case Document(text):
+                    self._terminal.out.file.write(text)
+                    self._terminal.out.file.flush()
 
     def rows(self, stream: Stream, began: float) -> None:
         del began

@@ -27,7 +27,15 @@ class Pairs:
     pairs: Mapping[str, Any]
 
 
-Block = str | Grid | Pairs
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A whole file, such as the picture of a plan; to be written as it is."""
+
+    text: str
+    format: str
+
+
+Block = str | Grid | Pairs | Document
 
 
 class Entities(list[Entity]):
@@ -69,7 +77,11 @@ def blocks(entity: Entity) -> Iterator[Block]:
             for described in entity["sourceDescriptions"]:
                 yield from source(described)
         case "queryDescription":
-            yield str(entity["queryDescription"]["executionPlan"])
+            plan, format_ = (
+                entity["queryDescription"]["executionPlan"],
+                entity["queryDescription"].get("format", "TEXT"),
+            )
+            yield str(plan) if format_ == "TEXT" else Document(plan, format_)
         case _:
             yield json.dumps(entity, indent=2, ensure_ascii=False)
 
@@ -137,6 +149,8 @@ def block_lines(block: Block) -> Iterator[str]:
         case Pairs(pairs):
             widest = max(map(len, pairs))
             yield from (f"{name.ljust(widest)}  {value}" for name, value in pairs.items())
+        case Document(text):
+            yield text.rstrip("\n")
 
 
 def block_html(block: Block) -> str:
@@ -147,3 +161,5 @@ def block_html(block: Block) -> str:
             return html_table(names, rows) if rows else f"<p>There are no {escape(plural)}.</p>"
         case Pairs(pairs):
             return html_table(("", ""), list(pairs.items()))
+        case Document(text, format_):
+            return text if format_ == "SVG" else f"<pre>{escape(text)}</pre>"

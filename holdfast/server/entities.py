@@ -20,6 +20,7 @@ from holdfast.sql.bound import (
     BoundStatement,
     BoundTerminate,
 )
+from holdfast.sql.statements import ExplainFormat
 from holdfast.types import Array, Column, Decimal, Map, Role, Scalar, Schema, SqlType, Struct
 
 INTERNAL = ("_holdfast_", "__")
@@ -165,9 +166,15 @@ def described(found: CatalogObject, catalog: Catalog, queries: Iterable[QueryInf
 
 
 def query_description(
-    text: str, plan: str, session: Mapping[str, str], *, bound: BoundStatement | None, info: QueryInfo | None
+    text: str,
+    plan: str,
+    format_: ExplainFormat,
+    session: Mapping[str, str],
+    *,
+    bound: BoundStatement | None,
+    info: QueryInfo | None,
 ) -> Json:
-    """The plan as text, with what the query reads, writes and gives."""
+    """The plan in the format that was asked for, with what the query reads, writes and gives."""
     sources: list[str] = list(info.sources) if info else []
     sinks: list[str] = [info.sink] if info and info.sink else []
     shown: list[Json] = []
@@ -191,6 +198,7 @@ def query_description(
         "sinks": sinks,
         "topology": "",
         "executionPlan": plan,
+        "format": format_,
         "overriddenProperties": dict(session),
         "ksqlHostQueryStatus": {},
         "queryType": kind,

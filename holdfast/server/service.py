@@ -12,8 +12,9 @@ from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.serving.results import PullResult, Push
-from holdfast.sql.bound import BoundInsert, BoundSelect, BoundStatement
+from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect
 from holdfast.sql.parse import ParsedStatement
+from holdfast.sql.statements import ExplainFormat
 
 
 class Done(Protocol):
@@ -94,7 +95,7 @@ class Service(Protocol):
 
     def queries(self) -> Sequence[QueryInfo]: ...
 
-    def explain(self, what: BoundStatement | QueryEntry, text: str) -> str: ...
+    def explain(self, what: BoundExplain | QueryEntry, format_: ExplainFormat) -> str: ...
 
     def topics(self) -> Sequence[TopicName]: ...
 

@@ -18,7 +18,6 @@ from holdfast.sql.bound import (
     BoundInsert,
     BoundNothing,
     BoundSelect,
-    BoundStatement,
     BoundTerminate,
 )
 from holdfast.sql.parse import ParsedStatement, statements
@@ -87,12 +86,14 @@ def run_statement(service: Service, parsed: ParsedStatement, session: dict[str, 
 
 
 def explain(service: Service, asked: BoundExplain | sql.ExplainQuery, text: str, session: Mapping[str, str]) -> Json:
+    format_ = asked.format or sql.ExplainFormat.TEXT
     if isinstance(asked, BoundExplain):
-        bound: BoundStatement = asked.statement
-        return entities.query_description(text, service.explain(bound, text), session, bound=bound, info=None)
+        plan, bound = service.explain(asked, format_), asked.statement
+        return entities.query_description(text, plan, format_, session, bound=bound, info=None)
     entry = service.catalog.query(asked.query.text, position=asked.query.position)
     info = next((query for query in service.queries() if query.id == entry.id), None)
-    return entities.query_description(text, service.explain(entry, text), session, bound=None, info=info)
+    plan = service.explain(entry, format_)
+    return entities.query_description(text, plan, format_, session, bound=None, info=info)
 
 
 def show(service: Service, asked: sql.Show, text: str, session: Mapping[str, str]) -> Json:

@@ -45,7 +45,8 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
         case sql.Terminate():
             return _bind_terminate(statement, catalog)
         case sql.ExplainStatement():
-            return BoundExplain(bind(statement.statement, catalog, properties))
+            format_ = statement.format or sql.ExplainFormat.TEXT
+            return BoundExplain(bind(statement.statement, catalog, properties), statement.text, format_)
         case sql.ExplainQuery():
             catalog.query(statement.query.text, position=statement.query.position)
             return statement

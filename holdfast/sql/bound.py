@@ -13,6 +13,7 @@ from holdfast.runtime.expressions.tree import Expression
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.sql.statements import (
     Describe,
+    ExplainFormat,
     ExplainQuery,
     ObjectKind,
     SetProperty,
@@ -129,9 +130,11 @@ class BoundSelect:
 
 @dataclass(frozen=True, slots=True)
 class BoundExplain:
-    """EXPLAIN of a statement that need not run."""
+    """EXPLAIN of a statement that need not run; `text` is that statement's."""
 
     statement: "BoundStatement"
+    text: str
+    format: ExplainFormat
 
 
 @dataclass(frozen=True, slots=True)

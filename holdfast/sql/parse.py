@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,8 @@ from holdfast.errors import Position, SyntaxProblem
 from holdfast.runtime.expressions.lexer import RESERVED, Lines, SqlLexer
 from holdfast.runtime.expressions.parse import read_grammar, syntax_problem
 from holdfast.runtime.expressions.transform import position_of
-from holdfast.sql.statements import Refused, Select, Statement
+from holdfast.sql.explain_format import explain_format, format_at_end
+from holdfast.sql.statements import ExplainQuery, ExplainStatement, Refused, Select, Statement
 from holdfast.sql.transform import StatementTransformer
 
 _GRAMMAR = Path(__file__).with_name("grammar.lark")
@@ -144,21 +145,46 @@ class _Reader:
     def _statement(self, first: Token) -> ParsedStatement:
         read: list[Token] = []
         token: Token | None = first
+        option: list[Token] = []
+        tail = format_at_end(self._text, first.end_pos or 0) if first.type == "EXPLAIN" else None
         try:
-            while token is not None and token.type != _END:
+            while token is not None and token.type != _END and token.start_pos != tail:
                 read.append(token)
                 self._parser.feed_token(token)
                 token = self._next()
-            end = token or Token(_END, "")
+            if token is not None and token.start_pos == tail:
+                option = [token, *self._rest()]
+            end = token if token is not None and not option else Token(_END, "")
             self._parser.feed_token(end)
-            return self._parsed(self._parser.feed_eof(end), read)
+            statement = self._parser.feed_eof(end)
+            if isinstance(statement, ExplainStatement | ExplainQuery):
+                statement = self._explained(statement, read, option)
+            return self._parsed(statement, [*read, *option])
         except UnexpectedToken as problem:
             refused = self._refused(read, token)
             if refused is not None:
                 return refused
-            if token is None:
-                problem.token = Token("$END", "")
+            if token is None or option:
+                problem.token = token or Token("$END", "")
             raise _problem(self._text, problem) from None
+
+    def _rest(self) -> Iterator[Token]:
+        """The tokens up to the end of the statement, unread by the grammar."""
+        while (token := self._next()) is not None and token.type != _END:
+            yield token
+
+    def _explained(
+        self, explain: ExplainStatement | ExplainQuery, read: list[Token], option: list[Token]
+    ) -> ExplainStatement | ExplainQuery:
+        """An EXPLAIN with the format at its end, and with the text of what it explains."""
+        if option:
+            word, name = option
+            if explain.format is not None:
+                raise SyntaxProblem("EXPLAIN has two formats", hint="Leave one out.", position=_position(word))
+            explain = replace(explain, format=explain_format(str(name), _position(name)))
+        if isinstance(explain, ExplainStatement) and explain.statement.position is not None:
+            explain = replace(explain, text=self._text[explain.statement.position.offset : read[-1].end_pos])
+        return explain
 
     def _refused(self, read: list[Token], last: Token | None) -> ParsedStatement | None:
         """The whole of a statement that is known but not built, if its leading words say so."""
@@ -173,8 +199,7 @@ class _Reader:
         matches = [known for known in _REFUSED if words[: len(known)] == known and len(read) <= len(known) + 1]
         if not matches:
             return None
-        while (token := self._next()) is not None and token.type != _END:
-            read.append(token)
+        read.extend(self._rest())
         return self._parsed(Refused(" ".join(sorted(matches, key=len)[-1]), _position(read[0])), read)
 
     def _parsed(self, statement: Any, read: list[Token]) -> ParsedStatement:

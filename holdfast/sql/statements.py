@@ -197,11 +197,22 @@ class Describe:
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
+class ExplainFormat(StrEnum):
+    """How a plan is shown."""
+
+    TEXT = "TEXT"
+    JSON = "JSON"
+    DOT = "DOT"
+    SVG = "SVG"
+
+
 @dataclass(frozen=True, slots=True)
 class ExplainStatement:
-    """EXPLAIN of a statement that need not run."""
+    """EXPLAIN of a statement that need not run; `text` is that statement's."""
 
     statement: "Statement"
+    format: ExplainFormat | None = None
+    text: str = ""
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
@@ -210,6 +221,7 @@ class ExplainQuery:
     """EXPLAIN of a query that runs."""
 
     query: Identifier
+    format: ExplainFormat | None = None
     position: Position | None = field(default=None, compare=False, repr=False)
 
 

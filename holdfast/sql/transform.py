@@ -19,6 +19,7 @@ from holdfast.runtime.expressions.tree import (
     StringLiteral,
 )
 from holdfast.sql import statements as sql
+from holdfast.sql.explain_format import explain_format
 from holdfast.types import SqlType
 
 Children = list[Any]
@@ -239,10 +240,13 @@ class StatementTransformer(ExpressionTransformer):
         return sql.Describe(_identifier(children[1]), "extended" in _flags(children), position_of(children[0]))
 
     def explain_statement(self, children: Children) -> sql.ExplainStatement:
-        return sql.ExplainStatement(children[1], position_of(children[0]))
+        return sql.ExplainStatement(children[-1], _pick(children, sql.ExplainFormat), position=position_of(children[0]))
 
     def explain_query(self, children: Children) -> sql.ExplainQuery:
-        return sql.ExplainQuery(_identifier(children[1]), position_of(children[0]))
+        return sql.ExplainQuery(_identifier(children[-1]), _pick(children, sql.ExplainFormat), position_of(children[0]))
+
+    def explain_format(self, children: Children) -> sql.ExplainFormat:
+        return explain_format(str(children[0]), position_of(children[0]))
 
     def set_property(self, children: Children) -> sql.SetProperty:
         set_, name, value = children

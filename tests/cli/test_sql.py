@@ -12,7 +12,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from holdfast.cli.main import app
+from holdfast.planner.explain import explain_plan
 from holdfast.server.serve import listen, running
+from holdfast.sql.statements import ExplainFormat
 from tests.server.fake import ORDERS, TOTALS, FakeService
 
 
@@ -84,9 +86,16 @@ def test_lists_and_descriptions(sql) -> None:
     assert "ORDERS | orders | KAFKA      | JSON" in shown.stdout
     assert "RUNNING" in shown.stdout
     assert "ID     | STRING  | KEY" in shown.stdout
-    assert "plan of BoundSelect" in shown.stdout
+    assert "->  Table Source on topic TOTALS" in shown.stdout
     assert not any(line.endswith(" ") for line in shown.stdout.splitlines())
     assert "\x1b" not in shown.stdout
+
+
+@pytest.mark.parametrize("format_", ["JSON", "DOT", "SVG"])
+def test_a_plan_in_a_format_is_a_file_when_redirected(sql, service: FakeService, format_: str) -> None:
+    (query,) = service.catalog.queries.values()
+    shown = sql("-e", f"EXPLAIN {query.id} AS {format_};")
+    assert shown.stdout == explain_plan(query.plan, ExplainFormat(format_))
 
 
 def test_a_script_from_standard_input_or_a_file(sql, service: FakeService, tmp_path: Path) -> None:

@@ -15,12 +15,14 @@ from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.planner.commands import commands_for
+from holdfast.planner.explain import explain_plan, explain_statement
 from holdfast.planner.plan import Plannable
 from holdfast.runtime.store.port import Time
 from holdfast.serving.results import PullResult, PushBatch, ResultColumn
 from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundInsert, BoundSelect, BoundStatement, BoundTerminate
+from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, BoundTerminate
 from holdfast.sql.parse import ParsedStatement
+from holdfast.sql.statements import ExplainFormat
 
 ORDERS = (
     "CREATE STREAM orders (id STRING KEY, amount INT) WITH (KAFKA_TOPIC='orders', VALUE_FORMAT='JSON', PARTITIONS=1);"
@@ -163,9 +165,10 @@ class FakeService:
             for q in self.catalog.queries.values()
         ]
 
-    def explain(self, what: BoundStatement | QueryEntry, text: str) -> str:
-        del text
-        return f"plan of {what.id if isinstance(what, QueryEntry) else type(what).__name__}"
+    def explain(self, what: BoundExplain | QueryEntry, format_: ExplainFormat) -> str:
+        if isinstance(what, QueryEntry):
+            return explain_plan(what.plan, format_)
+        return explain_statement(what.statement, what.text, format_)
 
     def topics(self) -> Sequence[TopicName]:
         return [TopicName("_holdfast_default_command_topic"), TopicName("orders")]

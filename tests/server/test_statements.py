@@ -77,10 +77,20 @@ def test_describe(http: httpx.Client) -> None:
 def test_explain(http: httpx.Client, service: FakeService) -> None:
     (query,) = service.catalog.queries
     running = one(http, f"EXPLAIN {query};")["queryDescription"]
-    assert (running["id"], running["executionPlan"], running["sinks"]) == (query, f"plan of {query}", ["TOTALS"])
+    assert (running["id"], running["sinks"], running["format"]) == (query, ["TOTALS"], "TEXT")
+    assert running["executionPlan"].startswith("Create Table TOTALS on topic TOTALS\n")
     planned = one(http, "EXPLAIN SELECT id FROM orders EMIT CHANGES;")["queryDescription"]
-    assert (planned["executionPlan"], planned["sources"]) == ("plan of BoundSelect", ["ORDERS"])
-    assert planned["fields"][0]["name"] == "ID"
+    assert planned["executionPlan"].startswith("Query PUSH_ORDERS\n  Reads: ORDERS\n")
+    assert (planned["sources"], planned["fields"][0]["name"]) == (["ORDERS"], "ID")
+
+
+@pytest.mark.parametrize("what", ["CTAS_TOTALS_1", "SELECT * FROM totals", "CREATE STREAM s AS SELECT * FROM orders"])
+@pytest.mark.parametrize(("format_", "begins"), [("JSON", "{\n"), ("DOT", "digraph plan {\n"), ("SVG", "<svg ")])
+def test_explain_in_a_format(http: httpx.Client, what: str, format_: str, begins: str) -> None:
+    described = one(http, f"EXPLAIN {what} AS {format_};")["queryDescription"]
+    assert (described["format"], described["executionPlan"][: len(begins)]) == (format_, begins)
+    before = one(http, f"EXPLAIN FORMAT {format_} FOR {what};")["queryDescription"]
+    assert before["executionPlan"] == described["executionPlan"]
 
 
 def test_set_holds_for_the_statements_after_it(http: httpx.Client, service: FakeService) -> None:

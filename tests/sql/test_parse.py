@@ -8,7 +8,16 @@ from holdfast.errors import Position, SyntaxProblem
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.sql import statements as sql
 from holdfast.sql.parse import parse, parse_select, statements
-from holdfast.sql.statements import ColumnDefinition, Emit, Identifier, Listing, Marker, ObjectKind, Property
+from holdfast.sql.statements import (
+    ColumnDefinition,
+    Emit,
+    ExplainFormat,
+    Identifier,
+    Listing,
+    Marker,
+    ObjectKind,
+    Property,
+)
 from holdfast.types import Array, Map, Scalar
 
 
@@ -106,6 +115,10 @@ def test_select_items():
         ("list queries extended", sql.Show(Listing.QUERIES, True)),
         ("DESCRIBE t EXTENDED", sql.Describe(Identifier("T"), True)),
         ("EXPLAIN ctas_t_1", sql.ExplainQuery(Identifier("CTAS_T_1"))),
+        ("EXPLAIN FORMAT JSON ctas_t_1", sql.ExplainQuery(Identifier("CTAS_T_1"), ExplainFormat.JSON)),
+        ("explain as dot for ctas_t_1", sql.ExplainQuery(Identifier("CTAS_T_1"), ExplainFormat.DOT)),
+        ("EXPLAIN ctas_t_1 AS svg", sql.ExplainQuery(Identifier("CTAS_T_1"), ExplainFormat.SVG)),
+        ("EXPLAIN ctas_t_1 FORMAT TEXT", sql.ExplainQuery(Identifier("CTAS_T_1"), ExplainFormat.TEXT)),
         ("SET 'a.b' = 'it''s'", sql.SetProperty("a.b", "it's")),
         ("UNSET 'a.b'", sql.UnsetProperty("a.b")),
         ("TERMINATE q_1", sql.Terminate(Identifier("Q_1"))),
@@ -118,6 +131,38 @@ def test_select_items():
 )  # fmt: skip
 def test_small_statements(text, statement):
     assert one(text) == statement
+
+
+EXPLAINED = [
+    "SELECT a FROM t",
+    "SELECT a FROM t AS svg2 WHERE svg2.a = ' AS SVG'",
+    "SELECT a, 1 AS svg FROM t GROUP BY a",
+    "CREATE TABLE u AS SELECT a, COUNT(*) FROM t GROUP BY a",
+    "CREATE STREAM s (a INT KEY) WITH (KAFKA_TOPIC = 's')",
+]
+
+
+@pytest.mark.parametrize("text", EXPLAINED)
+@pytest.mark.parametrize(
+    "written",
+    ["EXPLAIN AS SVG {}", "EXPLAIN FORMAT SVG FOR {}", "EXPLAIN {} AS SVG", "EXPLAIN {}\n-- ;\nFORMAT /* as */ svg"],
+)
+def test_the_format_of_an_explain_is_before_the_statement_or_at_its_end(text, written):
+    whole = written.format(text)
+    parsed, after = parse(f"{whole} /* AS DOT */ ; SHOW TABLES;")
+    assert parsed.text == whole
+    assert parsed.statement == sql.ExplainStatement(one(text), ExplainFormat.SVG, text)
+    assert after.statement == sql.Show(Listing.TABLES)
+
+
+def test_an_explain_without_a_format_has_none():
+    for text in EXPLAINED:
+        assert one(f"EXPLAIN {text}") == sql.ExplainStatement(one(text), None, text)
+
+
+def test_a_relation_called_like_a_format_is_quoted():
+    assert one("EXPLAIN SELECT a FROM t AS `SVG`").statement.relation.alias == "SVG"
+    assert one("SELECT a FROM t AS SVG").relation.alias == "SVG"
 
 
 @pytest.mark.parametrize(
@@ -178,6 +223,16 @@ def test_a_text_of_blanks_and_comments_has_no_statements():
         ("CREATE STREAM s (a INT PRIMARY)", 'syntax error at or near ")"', "Expected KEY.", (1, 31)),
         ("CREATE STREAM s (at BIGINT)", 'syntax error at or near "at"',
          "AT is a reserved word; as a name, write it in back-quotes: `AT`.", (1, 18)),
+        ("EXPLAIN AS PNG ctas_t_1", 'EXPLAIN has no format "PNG"', "Known formats are: TEXT, JSON, DOT, SVG.", (1, 12)),
+        ("EXPLAIN FORMAT jsn SELECT 1 FROM t", 'EXPLAIN has no format "JSN"', 'Did you mean "JSON"?', (1, 16)),
+        ("EXPLAIN AS DOT q AS SVG", "EXPLAIN has two formats", "Leave one out.", (1, 18)),
+        ("EXPLAIN SELECT a, FROM t AS SVG", 'syntax error at or near "FROM"', 'Expected "*" or an expression.',
+         (1, 19)),
+        ("EXPLAIN CREATE TABLE AS SVG", 'syntax error at or near "AS"', "Expected IF or a name.", (1, 22)),
+        ("EXPLAIN", "syntax error at the end of the text",
+         "Expected AS, CREATE, FORMAT, INSERT, SELECT or a name.", (1, 8)),
+        ("EXPLAIN AS SVG", "syntax error at the end of the text",
+         "Expected CREATE, FOR, INSERT, SELECT or a name.", (1, 15)),
         ("SELECT 'abc", "unterminated string", "End it with a single quote.", (1, 8)),
         ("SELECT a FROM t LIMIT 1 WHERE a = 1", "WHERE must come before LIMIT", None, (1, 25)),
         ("SELECT a FROM t WHERE a WHERE b", "WHERE is given twice", None, (1, 25)),

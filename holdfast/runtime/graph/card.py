@@ -17,8 +17,6 @@ SHOWN = frozenset(
         "Foreign Key",
         "Formats",
         "Grace Period",
-        "Group Key",
-        "Key",
         "Stored From",
         "Timestamp",
         "Type",
@@ -88,7 +86,7 @@ def shortened(text: str, most: int) -> str:
 def _card(node: Node, inputs: list[Node]) -> Card:
     title = shortened(printable(node.title), LONGEST_NAME + 8)
     if node.kind is NodeKind.STATE:
-        return Card(title, shortened(printable(node.name), LONGEST_NAME + 8) if node.name != node.title else "state")
+        return Card(title, shortened(printable(dict(node.details)["Of"]), LONGEST_NAME))
     lines = [f"{label}: {text}" for label, text in node.details if _shows(node, label)]
     if node.kind is NodeKind.TOPIC:
         return Card(title, "topic", _lines([text for _, text in node.details]))
@@ -124,7 +122,7 @@ def _shape(columns: Columns) -> list[tuple[str, object, bool, str | None]]:
 def _lines(texts: list[str]) -> tuple[str, ...]:
     found: list[str] = []
     for text in texts:
-        lines = wrap(printable(text), LONGEST_LINE, subsequent_indent="  ")
+        lines = wrap(printable(text), LONGEST_LINE)
         if len(lines) > MOST_LINES:
             lines = [*lines[: MOST_LINES - 1], shortened(f"{lines[MOST_LINES - 1]} …", LONGEST_LINE)]
         found += lines

@@ -120,6 +120,15 @@ class Graph:
         return [edge.target for edge in self.edges if edge.source == source and edge.kind in kinds]
 
 
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a step keeps between ticks; `name` is the store's, `of` says whose it is."""
+
+    title: str
+    name: str
+    of: str
+
+
 def graph_of(plan: Plan) -> Graph:
     """The graph of a plan; one without a query has its command, and the topic of that."""
     command, query = plan.command, plan.query
@@ -161,8 +170,8 @@ class _Building:
             self._join(topic, node, EdgeKind.READS)
         for source in inputs:
             self._join(source, node, EdgeKind.ROWS)
-        for title, name in self._states(step):
-            self._keep(node, title, name, columns)
+        for state in self._states(step):
+            self._keep(node, state)
         if isinstance(step, SinkStep):
             self._join(node, self._topic(step.topic_name, step.formats), EdgeKind.WRITES)
         return node
@@ -187,31 +196,32 @@ class _Building:
         if topic is not None:
             self._join(topic, node, EdgeKind.READS)
         if isinstance(command, CreateTable):
-            self._keep(node, show(command.source_name), command.source_name, columns)
+            self._keep(node, State(show(command.source_name), command.source_name, "table"))
 
-    def _states(self, step: Step) -> Iterator[tuple[str, str]]:
-        """What a step keeps between ticks: a title, and the name that the store has for it."""
+    def _states(self, step: Step) -> Iterator[State]:
+        """What a step keeps between ticks."""
         query = self.query.query_id if self.query else ""
-        own = f"{query}/{step.properties.query_context}"
+        context = step.properties.query_context
+        own = f"{query}/{context}"
         match step:
             case TableSource() | TableSourceV1() | WindowedTableSource():
                 name = self._table_of(step)
-                yield show(name), name
+                yield State(show(name), name, "table")
             case StreamAggregate() | TableAggregate():
-                yield "groups", own
+                yield State("groups", own, context)
             case StreamWindowedAggregate():
-                yield "windows", own
+                yield State("windows", own, context)
             case TableSuppress():
-                yield "open windows", own
+                yield State("open windows", own, context)
             case StreamStreamJoin():
-                yield "left rows", f"{own}/left"
-                yield "right rows", f"{own}/right"
+                yield State("left rows", f"{own}/left", context)
+                yield State("right rows", f"{own}/right", context)
             case FkTableTableJoin():
-                yield "foreign keys", own
+                yield State("foreign keys", own, context)
             case TableSink():
                 sink = given(self.query.sink) if self.query else None
-                name = sink or step.properties.query_context
-                yield show(name), name
+                name = sink or context
+                yield State(show(name), name, "table")
             case (
                 StreamSource()
                 | WindowedStreamSource()
@@ -252,10 +262,10 @@ class _Building:
         id_ = self._id("topic", NodeKind.TOPIC)
         return self._add(Node(id=id_, kind=NodeKind.TOPIC, title=name, name=name, details=details))
 
-    def _keep(self, owner: Node, title: str, name: str, columns: Columns) -> None:
-        id_ = self._id("state", NodeKind.STATE)
-        state = self._add(Node(id=id_, kind=NodeKind.STATE, title=title, name=name, columns=columns))
-        self._join(owner, state, EdgeKind.KEEPS)
+    def _keep(self, owner: Node, state: State) -> None:
+        id_, details = self._id("state", NodeKind.STATE), (("Of", state.of),)
+        node = self._add(Node(id=id_, kind=NodeKind.STATE, title=state.title, name=state.name, details=details))
+        self._join(owner, node, EdgeKind.KEEPS)
 
     def _id(self, word: str, kind: NodeKind) -> str:
         return f"{word}-{len(self.graph.of(kind)) + 1}"

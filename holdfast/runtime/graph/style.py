@@ -66,14 +66,18 @@ DARK = {
     "state-frame": "#d97706",
 }
 
-FONTS = """
-.holdfast-plan text { font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace; }
-.holdfast-plan .title { font: 600 13px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; }
-.holdfast-plan .heading { font: 600 17px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; }
-.holdfast-plan .mono { white-space: pre; }
-.holdfast-plan .middle { text-anchor: middle; }
-.holdfast-plan .edge { fill: none; stroke-width: 1.5; }
-.holdfast-plan .edge.moved { stroke-dasharray: 6 4; }
+MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+
+# One property at a time: not every reader of SVG knows the shorthand `font`.
+FONTS = f"""
+.holdfast-plan text {{ font-family: {MONO}; font-size: 12px; }}
+.holdfast-plan .title {{ font-family: {SANS}; font-size: 13px; font-weight: bold; }}
+.holdfast-plan .heading {{ font-family: {SANS}; font-size: 17px; font-weight: bold; }}
+.holdfast-plan .note {{ font-family: {SANS}; font-size: 11px; }}
+.holdfast-plan .middle {{ text-anchor: middle; }}
+.holdfast-plan .edge {{ fill: none; stroke-width: 1.5; }}
+.holdfast-plan .edge.moved {{ stroke-dasharray: 6 4; }}
 """
 
 
@@ -81,7 +85,7 @@ def _colours(of: dict[str, str]) -> str:
     rules = {
         ".paper": f"fill: {of['paper']}",
         "text": f"fill: {of['ink']}",
-        ".muted": f"fill: {of['muted']}",
+        ".muted, .holdfast-plan .note": f"fill: {of['muted']}",
         ".type": f"fill: {of['type']}",
         ".key": f"fill: {of['key']}",
         ".edge": f"stroke: {of['line']}",

@@ -19,10 +19,11 @@ PADDING = 12.0
 HEADER = 42.0
 """The coloured part of a step, with its title."""
 LINE = 17.0
-CHARACTER = 7.35
+CHARACTER = 7.3
 """The width of a letter at the size of the details; all are equally wide."""
-TITLE_CHARACTER = 7.7
-HEADING_CHARACTER = 9.6
+TITLE_CHARACTER = 8.4
+HEADING_CHARACTER = 11.0
+"""Room enough for most letters of these sizes; they are not equally wide."""
 GAP = 14.0
 """Between the columns of a table."""
 CAP = 7.0
@@ -52,7 +53,7 @@ def svg(graph: Graph) -> str:
     SubElement(root, "title").text = heading
     SubElement(root, "desc").text = printable(graph.statement)
     SubElement(root, "style").text = STYLE
-    _arrow(root)
+    _arrows(root)
     SubElement(root, "rect", {"class": "paper", "width": "100%", "height": "100%"})
     _text(root, MARGIN, MARGIN + 16, heading, "heading")
     _text(root, MARGIN, MARGIN + 36, printable(graph.subtitle), "muted")
@@ -79,7 +80,7 @@ def _size(node: Node, card: Card) -> Size:
         case NodeKind.STATE:
             return Size(max(title + 2 * PADDING, 104.0), HEADER + 3 * CAP)
         case _:
-            table = sum(_table_widths(card).values()) + GAP * 3 if card.rows else 0.0
+            table = sum(_table_widths(card).values()) + 2 * GAP if card.rows else 0.0
             wide = max(title, lines, table, _width(card.remainder), 150.0) + 2 * PADDING
             rows = len(card.lines) + len(card.rows) + bool(card.remainder)
             ruler = 7 if card.lines and card.rows else 0
@@ -135,24 +136,13 @@ def _step(group: Element, card: Card, box: Box) -> None:
     width, height = box.width, box.height
     frame = {"width": _number(width), "height": _number(height), "rx": _number(ROUND)}
     SubElement(group, "rect", {"class": "box", **frame})
-    bottom = (
-        f"V {HEADER:g} H 0"
-        if height > HEADER
-        else f"V {HEADER - ROUND:g} a {ROUND:g} {ROUND:g} 0 0 1 {-ROUND:g} {ROUND:g}"
-    )
-    if height <= HEADER:
-        bottom += f" H {ROUND:g} a {ROUND:g} {ROUND:g} 0 0 1 {-ROUND:g} {-ROUND:g}"
-    head = (
-        f"M 0 {ROUND:g} a {ROUND:g} {ROUND:g} 0 0 1 {ROUND:g} {-ROUND:g} H {_number(width - ROUND)} "
-        f"a {ROUND:g} {ROUND:g} 0 0 1 {ROUND:g} {ROUND:g} {bottom} Z"
-    )
-    SubElement(group, "path", {"class": "head", "d": head})
+    SubElement(group, "path", {"class": "head", "d": _head(width, closed=height <= HEADER)})
     SubElement(group, "rect", {"class": "frame", **frame})
     _text(group, PADDING, 18, card.title, "title")
     _text(group, PADDING, 34, card.subtitle, "muted")
     y = HEADER + PADDING + 8
     for line in card.lines:
-        _text(group, PADDING, y, line, "mono")
+        _text(group, PADDING, y, line, "detail")
         y += LINE
     if card.lines and card.rows:
         ruler = {"class": "ruler", "x1": _number(PADDING), "x2": _number(width - PADDING)}
@@ -165,16 +155,23 @@ def _step(group: Element, card: Card, box: Box) -> None:
     _text(group, PADDING, y, card.remainder, "muted")
 
 
+def _head(width: float, *, closed: bool) -> str:
+    """The outline of a step's coloured part; one without a body below it is round at all corners."""
+    corner = f"{ROUND:g} {ROUND:g} 0 0 1"
+    top = f"M 0 {ROUND:g} a {corner} {ROUND:g} {-ROUND:g} H {_number(width - ROUND)} a {corner} {ROUND:g} {ROUND:g}"
+    if not closed:
+        return f"{top} V {HEADER:g} H 0 Z"
+    return f"{top} V {HEADER - ROUND:g} a {corner} {-ROUND:g} {ROUND:g} H {ROUND:g} a {corner} {-ROUND:g} {-ROUND:g} Z"
+
+
 def _row(group: Element, row: Row, widths: Mapping[str, float], y: float) -> None:
-    _text(group, PADDING, y, row.name, "mono key" if row.key else "mono")
-    type_ = _text(group, PADDING + widths["name"] + GAP, y, row.type, "mono type")
+    _text(group, PADDING, y, row.name, "key" if row.key else "name")
+    x = PADDING + widths["name"] + GAP
+    _text(group, x, y, row.type, "type")
     if row.key:
-        if type_ is None:
-            _text(group, PADDING + widths["name"] + GAP, y, "KEY", "mono key")
-        else:
-            SubElement(type_, "tspan", {"class": "key"}).text = " KEY"
+        _text(group, x + _width(f"{row.type} " if row.type else ""), y, "KEY", "key")
     if row.expression:
-        _text(group, PADDING + widths["name"] + widths["type"] + 2 * GAP, y, f"= {row.expression}", "mono")
+        _text(group, x + widths["type"] + GAP, y, f"= {row.expression}", "expression")
 
 
 def _topic(group: Element, card: Card, box: Box) -> None:
@@ -192,7 +189,7 @@ def _topic(group: Element, card: Card, box: Box) -> None:
     _text(group, x, 20, card.title, "title")
     _text(group, x, 36, card.subtitle, "muted")
     for number, line in enumerate(card.lines):
-        _text(group, x, 36 + LINE * (number + 1), line, "mono")
+        _text(group, x, 36 + LINE * (number + 1), line, "detail")
 
 
 def _state(group: Element, card: Card, box: Box) -> None:
@@ -231,24 +228,25 @@ def _line(parent: Element, line: Line, *, moved: bool) -> None:
     attributes = {"class": f"edge {edge.kind}{' moved' if moved else ''}", "d": " ".join(way)}
     attributes |= {"data-from": edge.source, "data-to": edge.target, "marker-end": "url(#holdfast-arrow)"}
     if line.sideways:
-        attributes["marker-start"] = "url(#holdfast-arrow)"
+        attributes["marker-start"] = "url(#holdfast-arrow-back)"
     SubElement(parent, "path", attributes)
+    if moved:
+        (x, y), (_, next_y) = line.points
+        _text(parent, x + 10, (y + next_y) / 2 + 3, "to their new key", "note")
 
 
-def _arrow(root: Element) -> None:
-    settings = {"viewBox": "0 0 8 8", "refX": "7", "refY": "4", "markerWidth": "7", "markerHeight": "7"}
-    marker = SubElement(
-        SubElement(root, "defs"), "marker", {"id": "holdfast-arrow", "orient": "auto-start-reverse", **settings}
-    )
-    SubElement(marker, "path", {"class": "tip", "d": "M 0 0 L 8 4 L 0 8 Z"})
+def _arrows(root: Element) -> None:
+    """Two heads, since `auto-start-reverse` is younger than many readers of SVG."""
+    drawn = SubElement(root, "defs")
+    size = {"viewBox": "0 0 8 8", "refY": "4", "markerWidth": "7", "markerHeight": "7", "orient": "auto"}
+    for name, tip, at in (("arrow", "M 0 0 L 8 4 L 0 8 Z", "7"), ("arrow-back", "M 8 0 L 0 4 L 8 8 Z", "1")):
+        marker = SubElement(drawn, "marker", {"id": f"holdfast-{name}", "refX": at, **size})
+        SubElement(marker, "path", {"class": "tip", "d": tip})
 
 
-def _text(parent: Element, x: float, y: float, text: str, class_: str) -> Element | None:
-    if not text:
-        return None
-    found = SubElement(parent, "text", {"class": class_, "x": _number(x), "y": _number(y)})
-    found.text = text
-    return found
+def _text(parent: Element, x: float, y: float, text: str, class_: str) -> None:
+    if text:
+        SubElement(parent, "text", {"class": class_, "x": _number(x), "y": _number(y)}).text = text
 
 
 def _number(value: float) -> str:

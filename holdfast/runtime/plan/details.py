@@ -138,10 +138,10 @@ def step_details(step: Step) -> Iterator[Detail]:
         case StreamSelect():
             yield "Key Columns", _maybe_names(step.key_column_names)
             yield "Selected Keys", _maybe_names(step.selected_keys)
-            yield "Output", _texts(step.select_expressions)
+            yield "Output", _texts(step.select_expressions) or None
         case TableSelect():
             yield "Key Columns", _maybe_names(step.key_column_names)
-            yield "Output", _texts(step.select_expressions)
+            yield "Output", _texts(step.select_expressions) or None
             yield "Stored As", _maybe_formats(step.internal_formats)
         case StreamSelectKey():
             yield "Key", _texts(step.key_expressions)

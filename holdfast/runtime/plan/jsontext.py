@@ -1,7 +1,7 @@
 """JSON text that loses nothing: numbers keep their scale, and what JSON leaves open is refused."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
@@ -38,6 +38,11 @@ def read(document: bytes) -> JsonValue:
 def write(value: JsonValue) -> bytes:
     """The JSON document of a value, without spaces; the inverse of `read`."""
     return "".join(_parts(value)).encode()
+
+
+def indented(value: JsonValue) -> str:
+    """The same document for people: one property or element a line."""
+    return "".join(_indented(value, "\n"))
 
 
 def describe(value: JsonValue) -> str:
@@ -90,6 +95,26 @@ def _parts(value: JsonValue) -> Iterator[str]:
             yield _number(value)
         case _:
             yield json.dumps(value, ensure_ascii=False)
+
+
+def _indented(value: JsonValue, line: str) -> Iterator[str]:
+    match value:
+        case dict() if value:
+            names = (f"{json.dumps(name, ensure_ascii=False)}: " for name in value)
+            yield from _block("{}", zip(names, value.values(), strict=True), line)
+        case list() if value:
+            yield from _block("[]", (("", element) for element in value), line)
+        case _:
+            yield from _parts(value)
+
+
+def _block(brackets: str, members: Iterable[tuple[str, JsonValue]], line: str) -> Iterator[str]:
+    separator = brackets[0]
+    for name, member in members:
+        yield f"{separator}{line}  {name}"
+        yield from _indented(member, f"{line}  ")
+        separator = ","
+    yield f"{line}{brackets[1]}"
 
 
 def _number(value: Decimal) -> str:
