@@ -13,7 +13,7 @@ from holdfast.errors import ReadError
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, SelectKind
 from holdfast.sql.parse import ParsedStatement, statements
-from holdfast.sql.statements import Describe, Show
+from holdfast.sql.statements import Describe, ExplainFormat, Show
 
 DOCS = Path(__file__).parents[1] / "docs"
 TEXTS = [page.read_text() for page in sorted(DOCS.glob("*.md"))]
@@ -69,8 +69,11 @@ def _run(service: Service, parsed: ParsedStatement) -> list[dict[str, object]]:
             return batch.rows.to_pylist()
         case BoundInsert():
             service.insert(bound)
-        case BoundExplain(statement=inner):
-            assert "sink" in service.explain(inner, parsed.text).lower()
+        case BoundExplain(format=format_):
+            shown = service.explain(bound, format_)
+            assert {"TEXT": "Query ", "JSON": '"graph": {', "DOT": "digraph ", "SVG": "<svg "}[format_] in shown
+            if format_ is ExplainFormat.SVG:
+                assert shown == (DOCS / "explain.svg").read_text(), "the page shows another picture"
         case Show() | Describe():
             assert service.catalog.objects
         case _:

@@ -134,9 +134,10 @@ def _selected(
             replace(key, name=name, expression=None if name == key.name else key.name)
             for key, name in zip(keys, names, strict=True)
         ]
-    taken = {key.name for key in keys}
+    # ksqlDB's joins copy a key among the values.
+    copies = {(key.name, key.expression) for key in keys}
     values = [_named(text, source) for text in texts]
-    return (*keys, *(value for value in values if value.name not in taken))
+    return (*keys, *(value for value in values if (value.name, value.expression) not in copies))
 
 
 def _named(text: str, source: Columns) -> GraphColumn:

@@ -102,6 +102,10 @@ class _Placing:
     graph: Graph
     sizes: Mapping[str, Size]
     boxes: dict[str, Box] = field(default_factory=dict)
+    blocks: dict[str, float] = field(default_factory=dict)
+    """How high a step is together with what stands beside it."""
+    aside: set[str] = field(default_factory=set)
+    """What stands beside its step."""
 
     def place(self, root: str) -> None:
         written = self.graph.out_of(root, EdgeKind.WRITES)
@@ -134,7 +138,8 @@ class _Placing:
         size = self.sizes[step]
         inputs = [self._tree(source, self._beside(source)) for source in self.graph.into(step, EdgeKind.ROWS)]
         stack = sum(self.sizes[id_].height for id_ in beside) + STACKED * (len(beside) - 1) if beside else 0.0
-        height = max(size.height, stack)
+        height = self.blocks[step] = max(size.height, stack)
+        self.aside.update(beside)
         whole = _Tree(0.0, height, 0.0)
         x = 0.0
         anchors: list[float] = []
@@ -181,14 +186,17 @@ class _Placing:
 
     def _line(self, edge: Edge) -> Line:
         source, target = self.boxes[edge.source], self.boxes[edge.target]
-        if edge.kind is EdgeKind.KEEPS or (edge.kind is EdgeKind.WRITES and target.y < source.bottom):
+        if edge.target in self.aside:
             y = min(max(target.centre, source.y + CORNER), source.bottom - CORNER)
             return Line(edge, ((source.right, y), (target.x, target.centre)), sideways=True)
-        start = (source.middle, source.bottom)
-        if edge.kind is EdgeKind.READS:
-            turn = (target.middle, source.bottom + BELOW)
-            end = (target.middle, target.y)
-            return Line(edge, (start, turn, end) if target.y > turn[1] else (start, end))
         inputs = self.graph.into(edge.target, edge.kind)
         share = (inputs.index(edge.source) + 1) / (len(inputs) + 1)
-        return Line(edge, (start, (target.x + target.width * share, target.y)))
+        end = target.x + target.width * share
+        turn = source.bottom if edge.kind is EdgeKind.READS else self._top(edge.target) - BELOW
+        points = ((source.middle, source.bottom), (source.middle, turn), (end, turn + BELOW), (end, target.y))
+        return Line(edge, tuple(dict.fromkeys(points)))
+
+    def _top(self, id_: str) -> float:
+        """The upper edge of a node and of what stands beside it."""
+        box = self.boxes[id_]
+        return box.centre - self.blocks.get(id_, box.height) / 2

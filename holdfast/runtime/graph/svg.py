@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from holdfast.runtime.graph.card import Card, Row, cards, printable
 from holdfast.runtime.graph.graph import Graph, Node, NodeKind
-from holdfast.runtime.graph.layout import Box, Line, Size, lay_out
+from holdfast.runtime.graph.layout import BELOW, Box, Line, Size, lay_out
 from holdfast.runtime.graph.style import STYLE, family
 
 NAMESPACE = "http://www.w3.org/2000/svg"
@@ -21,8 +21,8 @@ HEADER = 42.0
 LINE = 17.0
 CHARACTER = 7.3
 """The width of a letter at the size of the details; all are equally wide."""
-TITLE_CHARACTER = 8.4
-HEADING_CHARACTER = 11.0
+TITLE_CHARACTER = 9.4
+HEADING_CHARACTER = 12.2
 """Room enough for most letters of these sizes; they are not equally wide."""
 GAP = 14.0
 """Between the columns of a table."""
@@ -231,8 +231,8 @@ def _line(parent: Element, line: Line, *, moved: bool) -> None:
         attributes["marker-start"] = "url(#holdfast-arrow-back)"
     SubElement(parent, "path", attributes)
     if moved:
-        (x, y), (_, next_y) = line.points
-        _text(parent, x + 10, (y + next_y) / 2 + 3, "to their new key", "note")
+        x, y = line.points[0]
+        _text(parent, x + 10, y + BELOW / 2, "to their new key", "note")
 
 
 def _arrows(root: Element) -> None:

@@ -1,9 +1,6 @@
-"""Plans that are made up: every step, in any tree, with each optional property absent, null or there."""
+"""Plans that are made up survive being written and read."""
 
 from datetime import timedelta
-from decimal import Decimal
-from functools import cache
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,63 +10,11 @@ from holdfast.names import QueryId
 from holdfast.runtime.plan.codec import decode, encode
 from holdfast.runtime.plan.document import Plan, QueryPlan
 from holdfast.runtime.plan.explain import explain
-from holdfast.runtime.plan.forms import Choice, Flag, Form, Many, Seconds, Shape, Tagged, Text, TextOr, Whole
-from holdfast.runtime.plan.presence import ABSENT
-from holdfast.runtime.plan.shapes import PLAN, STEP, STEP_SHAPES
-from holdfast.runtime.plan.steps import STEP_TYPES, FkTableTableJoin, JoinType, SourceStep
+from holdfast.runtime.plan.shapes import STEP_SHAPES
+from holdfast.runtime.plan.steps import STEP_TYPES
 from holdfast.runtime.plan.windows import Duration, TimeUnit, WindowTime
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
-DURATIONS = st.decimals(0, 10**9, allow_nan=False, places=9) | st.integers(0, 10**9).map(Decimal)
-
-
-@cache
-def values(form: Form, *, flat: bool = False) -> st.SearchStrategy[Any]:
-    """What a field of this form may hold; flat trees have nothing but sources below their top."""
-    match form:
-        case Text():
-            return TEXTS
-        case Flag():
-            return st.booleans()
-        case Whole():
-            return st.integers(0, 2**31)
-        case Seconds():
-            return DURATIONS.map(Duration)
-        case Choice():
-            return st.sampled_from(list(form.names))
-        case Many():
-            return st.lists(values(form.element), max_size=2).map(tuple)
-        case TextOr():
-            return TEXTS | values(form.other)
-        case Shape():
-            return objects(form)
-        case Tagged() if form is STEP:
-            return LEAVES if flat else STEPS
-        case Tagged():
-            return st.one_of([objects(shape) for shape in form.shapes().values()])
-    raise AssertionError(form)
-
-
-@cache
-def objects(shape: Shape, *, flat: bool = False) -> st.SearchStrategy[Any]:
-    members = {
-        row.field: values(row.form, flat=flat) if row.required else st.just(ABSENT) | st.none() | values(row.form)
-        for row in shape.properties
-    }
-    if shape.type is not FkTableTableJoin:
-        return st.builds(shape.type, **members)
-    members["join_type"] = st.sampled_from([JoinType.INNER, JoinType.LEFT, JoinType.RIGHT])
-    nothing = st.just(ABSENT) | st.none()
-    by_column = {**members, "left_join_column_name": TEXTS, "left_join_expression": nothing}
-    by_expression = {**members, "left_join_column_name": nothing, "left_join_expression": TEXTS}
-    return st.builds(shape.type, **by_column) | st.builds(shape.type, **by_expression)
-
-
-SOURCES = [shape for tag, shape in STEP_SHAPES.items() if issubclass(STEP_TYPES[tag], SourceStep)]
-OTHERS = [shape for shape in STEP_SHAPES.values() if shape not in SOURCES]
-LEAVES: st.SearchStrategy[Any] = st.deferred(lambda: st.one_of([objects(shape) for shape in SOURCES]))
-STEPS: st.SearchStrategy[Any] = st.deferred(lambda: st.one_of([objects(shape) for shape in (*SOURCES, *OTHERS)]))
-PLANS = values(PLAN)
+from .made_up import PLANS, objects
 
 
 def survives(plan: Plan) -> bool:
