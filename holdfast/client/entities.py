@@ -77,11 +77,9 @@ def blocks(entity: Entity) -> Iterator[Block]:
             for described in entity["sourceDescriptions"]:
                 yield from source(described)
         case "queryDescription":
-            plan, format_ = (
-                entity["queryDescription"]["executionPlan"],
-                entity["queryDescription"].get("format", "TEXT"),
-            )
-            yield str(plan) if format_ == "TEXT" else Document(plan, format_)
+            described = entity["queryDescription"]
+            plan, format_ = str(described["executionPlan"]), str(described.get("format", "TEXT"))
+            yield plan if format_ == "TEXT" else Document(plan, format_)
         case _:
             yield json.dumps(entity, indent=2, ensure_ascii=False)
 

@@ -94,8 +94,9 @@ def test_lists_and_descriptions(sql) -> None:
 @pytest.mark.parametrize("format_", ["JSON", "DOT", "SVG"])
 def test_a_plan_in_a_format_is_a_file_when_redirected(sql, service: FakeService, format_: str) -> None:
     (query,) = service.catalog.queries.values()
-    shown = sql("-e", f"EXPLAIN {query.id} AS {format_};")
-    assert shown.stdout == explain_plan(query.plan, ExplainFormat(format_))
+    for output in ("table", "csv"):
+        shown = sql("--output", output, "-e", f"EXPLAIN {query.id} AS {format_};")
+        assert shown.stdout == explain_plan(query.plan, ExplainFormat(format_))
 
 
 def test_a_script_from_standard_input_or_a_file(sql, service: FakeService, tmp_path: Path) -> None:

@@ -19,6 +19,11 @@ def test_lists_and_descriptions_in_a_notebook(url: str, service: FakeService) ->
     del service
     with Client(url) as client:
         html = client.execute("SHOW TABLES; EXPLAIN SELECT id FROM totals;")._repr_html_()
+        picture = client.execute("EXPLAIN SELECT id FROM totals AS SVG;")
+        document = client.execute("EXPLAIN SELECT id FROM totals AS DOT;")
     assert "<th" in html
     assert ">TOTALS</td>" in html
-    assert "<p>plan of BoundSelect</p>" in html
+    assert "<pre>Query PULL_TOTALS\n" in html
+    assert picture._repr_html_().startswith("<svg ")
+    assert repr(picture).startswith("<svg ")
+    assert "<pre>digraph plan {" in document._repr_html_()
