@@ -48,12 +48,14 @@ class Backfill:
     def next(self, waiting: Mapping[QueryId, Program], dataflow: Dataflow, remap: Ends) -> Piece:
         """The next slice of the first waiting query and of those that can share it."""
         first = next(iter(waiting.values()))
-        source = first.source
+        (source,) = first.sources
         if isinstance(source, TopicInput):
             return self._of_topic(first, source.topic, waiting, remap)
         keeper = dataflow.keeper(source.name)
         assert keeper is not None
-        together = {q: p for q, p in waiting.items() if p.source == source and self._at(q) == self._at(first.query)}
+        together = {
+            q: p for q, p in waiting.items() if p.sources == first.sources and self._at(q) == self._at(first.query)
+        }
         if keeper.collection is not None:
             return self._of_table(source.name, keeper, together)
         return self._of_derived_stream(source, keeper, together)
@@ -69,9 +71,7 @@ class Backfill:
     def _of_topic(self, first: Program, topic: TopicName, waiting: Mapping[QueryId, Program], remap: Ends) -> Piece:
         at = self._at(first.query)
         together = {
-            q: p
-            for q, p in waiting.items()
-            if isinstance(p.source, TopicInput) and p.source.topic == topic and self._at(q) == at
+            q: p for q, p in waiting.items() if p.topics == first.topics and not p.objects and self._at(q) == at
         }
         ends = {p: end for p, end in remap.items() if p[0] == topic}
         starts = self._starts(at, ends)

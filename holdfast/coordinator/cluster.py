@@ -23,7 +23,7 @@ from holdfast.names import CollectionId, ObjectName, QueryId, TopicName
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.functions.registry import CURRENT, Release
 from holdfast.runtime.plan.codec import decode
-from holdfast.runtime.program import ObjectInput, Program, Sink, TopicInput
+from holdfast.runtime.program import Program, Sink
 from holdfast.runtime.progress import Place, Progress, Status, place_of
 from holdfast.runtime.spark.build import build_query, build_table
 from holdfast.runtime.store.port import Moved, TickStage, Time
@@ -141,8 +141,8 @@ class Cluster:
 
     def _reads_table(self, program: Program) -> bool:
         """A table is its rows, whenever they came: a query over one always begins with them."""
-        keeper = self.dataflow.keeper(program.source.name) if isinstance(program.source, ObjectInput) else None
-        return keeper is not None and keeper.collection is not None
+        keepers = [self.dataflow.keeper(name) for name in program.objects]
+        return any(keeper is not None and keeper.collection is not None for keeper in keepers)
 
     def _query_program(self, entry: QueryEntry) -> Program:
         plan = decode(entry.plan).query
@@ -220,7 +220,7 @@ class Cluster:
         self._lost.add(topic)
         hint = "To start over with the new topic, drop the queries and objects that read it and create them again."
         for program in self.dataflow.programs.values():
-            if isinstance(program.source, TopicInput) and program.source.topic == topic:
+            if topic in program.topics:
                 self._fail(program.query, f"{reason}\nHINT: {hint}")
 
     def _look_at_topics(self) -> None:
@@ -233,8 +233,7 @@ class Cluster:
         return as_ends(self._store.remap_ends())
 
     def _ends_of(self, program: Program) -> list[Moved]:
-        source = program.source
-        return [m for m in self._store.remap_ends() if isinstance(source, TopicInput) and m.topic == source.topic]
+        return [moved for moved in self._store.remap_ends() if moved.topic in program.topics]
 
     # -- ticks ---------------------------------------------------------------------------------------
 
@@ -326,9 +325,9 @@ class Cluster:
 
     def _left_at(self, program: Program) -> list[Moved]:
         """Where a running query that fails is left: before this tick, if its input can be read again."""
-        if isinstance(program.source, TopicInput):
-            return [*self._ends_of(program), Place.OWN.mark()]
-        return [Place.LOST.mark()]
+        if program.objects:
+            return [Place.LOST.mark()]
+        return [*self._ends_of(program), Place.OWN.mark()]
 
     def _fail(self, query: QueryId, reason: str) -> None:
         if self.progress.get(query, Progress(Status.BUILDING)).status is not Status.ERROR:
@@ -339,12 +338,11 @@ class Cluster:
         return {q: p for q, p in self.dataflow.programs.items() if self.progress[q].status is Status.RUNNING}
 
     def _upstream_runs(self, program: Program) -> bool:
-        """Whether what a query reads is there: its topic in the remap, or the other query running."""
-        source = program.source
-        if isinstance(source, TopicInput):
-            return bool(self._ends_of(program))
-        keeper = self.dataflow.keeper(source.name)
-        return keeper is not None and self.progress[keeper.query].status is Status.RUNNING
+        """Whether what a query reads is there: its topics in the remap, and the other queries running."""
+        followed = {moved.topic for moved in self._store.remap_ends()}
+        keepers = [self.dataflow.keeper(name) for name in program.needs]
+        running = all(k is not None and self.progress[k.query].status is Status.RUNNING for k in keepers)
+        return running and program.topics <= followed
 
     def _show(self, programs: Iterable[Program]) -> None:
         """Make the collections of queries that have caught up readable."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.names import ObjectName, QueryId, TopicName
-from holdfast.runtime.program import ObjectInput, Program, TopicInput
+from holdfast.runtime.program import Program
 
 
 @dataclass
@@ -38,15 +38,13 @@ class Dataflow:
         return next((p for p in self.programs.values() if p.object == name), None)
 
     def readers(self, name: ObjectName) -> list[Program]:
-        return [p for p in self.programs.values() if isinstance(p.source, ObjectInput) and p.source.name == name]
+        """The programs that an object's rows drive."""
+        return [p for p in self.programs.values() if name in p.objects]
 
     def depth(self, program: Program) -> int:
         """How many rounds come before a program's first stage."""
-        source = program.source
-        if isinstance(source, TopicInput):
-            return 0
-        upstream = self.keeper(source.name)
-        return self.depth(upstream) + len(upstream.stages) if upstream else 0
+        upstream = [keeper for name in program.needs if (keeper := self.keeper(name)) is not None]
+        return max((self.depth(keeper) + len(keeper.stages) for keeper in upstream), default=0)
 
     def rounds(self, queries: Mapping[QueryId, Program]) -> Iterator[list[tuple[Program, int]]]:
         """The stages of some queries, upstream before downstream: all stages of a depth are one round."""

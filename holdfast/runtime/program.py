@@ -1,12 +1,19 @@
-"""A query ready to run: stages in order, each one SELECT on Spark and what the store does with its rows."""
+"""A query ready to run: stages in order, each one SELECT on Spark and what the store does with its rows.
+
+A stage names the views that its SELECT reads. It runs in a tick that has rows for one of them; those of the others are
+empty then. Views of a `Lookup` only add to what the others bring.
+"""
 
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from holdfast.names import CollectionId, ObjectName, QueryId, StateId, TopicName
 from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.serdes.encoding import Encoder
 from holdfast.runtime.spark.fragment import Fragment
 from holdfast.runtime.store.port import Layout, Merge, RideAlong
+from holdfast.runtime.store.schemas import delta_schema, rows_schema
 from holdfast.types import Schema
 
 
@@ -25,6 +32,7 @@ class ObjectInput:
 
     name: ObjectName
     view: str
+    schema: pa.Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +41,30 @@ class StateInput:
 
     state: StateId
     view: str
+    schema: pa.Schema
 
 
-Input = TopicInput | ObjectInput | StateInput
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The rows that an earlier stage of the same query has held."""
+
+    stage: int
+    view: str
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The rows that a table had before the tick, for the keys (`k0..`) of the rows that a stage has held."""
+
+    name: ObjectName
+    stage: int
+    view: str
+    schema: pa.Schema
+
+
+Input = TopicInput | ObjectInput | StateInput | Held | Lookup
+Source = TopicInput | ObjectInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +89,19 @@ class MergeInto:
     collection: CollectionId
 
 
-Action = Append | Upsert | MergeInto
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The rows are for later stages of the query."""
+
+
+Action = Append | Upsert | MergeInto | Hold
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One SELECT and where its rows go."""
+    """One SELECT, what it reads, and where its rows go."""
 
-    input: Input
+    inputs: tuple[Input, ...]
     fragment: Fragment
     action: Action
 
@@ -94,7 +128,33 @@ class Program:
     states: tuple[tuple[StateId, Layout], ...]
 
     @property
-    def source(self) -> TopicInput | ObjectInput:
-        first = self.stages[0].input
-        assert not isinstance(first, StateInput)
-        return first
+    def sources(self) -> tuple[Source, ...]:
+        """What drives the query, each once."""
+        found = {i.view: i for stage in self.stages for i in stage.inputs if isinstance(i, TopicInput | ObjectInput)}
+        return tuple(found.values())
+
+    @property
+    def topics(self) -> frozenset[TopicName]:
+        """The topics that drive the query."""
+        return frozenset(source.topic for source in self.sources if isinstance(source, TopicInput))
+
+    @property
+    def objects(self) -> frozenset[ObjectName]:
+        """The objects that drive the query."""
+        return frozenset(source.name for source in self.sources if isinstance(source, ObjectInput))
+
+    @property
+    def needs(self) -> frozenset[ObjectName]:
+        """The objects that must be there before the query can run."""
+        looked_up = (i.name for stage in self.stages for i in stage.inputs if isinstance(i, Lookup))
+        return self.objects | frozenset(looked_up)
+
+
+def stream_schema(layout: Layout) -> pa.Schema:
+    """Rows of a stream on their way to its readers: `k0.., c0.., ts, part, off`."""
+    return pa.schema([*rows_schema(layout), pa.field("part", pa.int32()), pa.field("off", pa.int64())])
+
+
+def table_schema(layout: Layout) -> pa.Schema:
+    """Changes of a table on their way to its readers."""
+    return delta_schema(layout)

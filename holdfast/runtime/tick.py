@@ -16,6 +16,10 @@ from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.decode import RecordDecoder
 from holdfast.runtime.program import (
     Append,
+    Held,
+    Hold,
+    Input,
+    Lookup,
     MergeInto,
     ObjectInput,
     Program,
@@ -84,13 +88,12 @@ class Respelled(Exception):
 
 
 class Ticker:
-    """Runs ticks; keeps nothing between them but what makes the next ones faster."""
+    """Runs ticks; keeps nothing between them but what the decoder has learnt."""
 
     def __init__(self, engine: Engine, store: Store, decoder: RecordDecoder) -> None:
         self._engine = engine
         self._store = store
         self._decoder = decoder
-        self._empty: dict[str, pa.Table] = {}
 
     def run(
         self,
@@ -102,7 +105,7 @@ class Ticker:
         """Stage one tick of some queries. The caller adds what moved, and commits."""
         while True:
             stage = self._store.stage()
-            run = _Run(self._engine, dataflow, queries, inputs, stage, self._decoder, self._empty)
+            run = _Run(self._engine, dataflow, queries, inputs, stage, self._decoder)
             try:
                 if given is not None:
                     run.give(given)
@@ -123,12 +126,12 @@ class _Run:
         inputs: TickInputs,
         stage: TickStage,
         decoder: RecordDecoder,
-        empty: dict[str, pa.Table],
     ) -> None:
         self.engine, self.dataflow, self.queries, self.inputs, self.stage = engine, dataflow, queries, inputs, stage
-        self.decoder, self.empty = decoder, empty
+        self.decoder = decoder
         self.objects: dict[ObjectName, pa.Table] = dict(inputs.objects)
-        self.merged: set[tuple[QueryId, int]] = set()
+        self.merged: set[StateId] = set()
+        self.held: dict[tuple[QueryId, int], pa.Table] = {}
         self.bad: dict[str, TopicInput] = {}
         self.outcome = Outcome()
 
@@ -149,22 +152,27 @@ class _Run:
             self._show(given.program)
 
     def _has_rows(self, program: Program, index: int) -> bool:
-        match program.stages[index].input:
+        return any(self._drives(program, source) for source in program.stages[index].inputs)
+
+    def _drives(self, program: Program, source: Input) -> bool:
+        match source:
             case TopicInput(topic=topic):
                 return topic in self.inputs.topics
             case ObjectInput(name=name):
                 return name in self.objects or name in self.inputs.decoded
-            case StateInput():
-                return (program.query, index - 1) in self.merged
+            case StateInput(state=state):
+                return state in self.merged
+            case Held(stage=stage):
+                return (program.query, stage) in self.held
+            case Lookup():
+                return False
 
     def _round(self, planned: list[tuple[Program, int]], ready: set[tuple[QueryId, int]]) -> None:
         """One job for the stages that have rows; small ones take along those that rest, to be one known job."""
         chosen = [(p, i) for p, i in planned if (p.query, i) in ready]
-        views = self._views([p.stages[i] for p, i in chosen])
-        resting = [(p, i) for p, i in planned if (p.query, i) not in ready]
-        if 0 < len(resting) <= RESTING * len(chosen) and self.engine.prepares(views):
-            chosen = [(p, i) for p, i in planned if (p.query, i) in ready or self._can_rest(p.stages[i])]
-            views = self._views([p.stages[i] for p, i in chosen])
+        views = self._views(chosen)
+        if len(chosen) < len(planned) <= (1 + RESTING) * len(chosen) and self.engine.prepares(views):
+            chosen, views = planned, self._views(planned)
         results = self.engine.run([p.stages[i].fragment for p, i in chosen], views)
         for (program, index), rows in zip(chosen, results, strict=True):
             if (program.query, index) not in ready:
@@ -178,46 +186,45 @@ class _Run:
             except HoldfastError as error:
                 self._fail(program.query, str(error))
 
-    def _can_rest(self, stage: Stage) -> bool:
-        """Whether it is known what no rows look like."""
-        return isinstance(stage.input, TopicInput) or stage.input.view in self.empty
-
     def _fail(self, query: QueryId, reason: str) -> None:
         self.stage.discard(query)
         self.outcome.touched.discard(query)
         self.outcome.failed[query] = reason
 
-    def _views(self, stages: list[Stage]) -> Round:
+    def _views(self, chosen: list[tuple[Program, int]]) -> Round:
         inputs: dict[str, ViewInput] = {}
         derived: dict[str, str] = {}
         uses: dict[str, int] = {}
-        for stage in stages:
-            match stage.input:
-                case TopicInput() as source:
-                    self._topic(source, inputs, derived)
-                    uses[source.view] = uses.get(source.view, 0) + 1
-                case ObjectInput(name=name, view=view) if name not in self.objects and name in self.inputs.decoded:
-                    source = self.inputs.decoded[name]
-                    self._topic(source, inputs, derived)
-                    derived[view] = f"SELECT * FROM {source.view} WHERE bad = 0 AND NOT tombstone"
-                case ObjectInput(name=name, view=view):
-                    inputs[view] = self._known(view, self.objects.get(name))
-                case StateInput(state=state, view=view):
-                    merged = self._has_merged(state)
-                    inputs[view] = self._known(view, self.stage.state_delta(state) if merged else None)
+        for program, index in chosen:
+            for source in program.stages[index].inputs:
+                match source:
+                    case TopicInput():
+                        self._topic(source, inputs, derived)
+                        uses[source.view] = uses.get(source.view, 0) + 1
+                    case ObjectInput(name=name) if name not in self.objects and name in self.inputs.decoded:
+                        read = self.inputs.decoded[name]
+                        self._topic(read, inputs, derived)
+                        derived[source.view] = f"SELECT * FROM {read.view} WHERE bad = 0 AND NOT tombstone"
+                    case _:
+                        rows = self._rows(program, source)
+                        inputs[source.view] = source.schema.empty_table() if rows is None else rows
         if any(isinstance(source, TopicRange) for source in inputs.values()):
             return Round(inputs, derived, frozenset(view for view, n in uses.items() if n > 1))
         return Round(inputs, derived)
 
-    def _has_merged(self, state: StateId) -> bool:
-        return any(state == merged for query, _ in self.merged for merged, _ in self.queries[query].states)
-
-    def _known(self, view: str, rows: pa.Table | None) -> pa.Table:
-        """The rows of a view, or none of them in its shape."""
-        if rows is None:
-            return self.empty[view]
-        self.empty.setdefault(view, rows.slice(0, 0))
-        return rows
+    def _rows(self, program: Program, source: ObjectInput | StateInput | Held | Lookup) -> pa.Table | None:
+        match source:
+            case ObjectInput(name=name):
+                return self.objects.get(name)
+            case StateInput(state=state):
+                return self.stage.state_delta(state) if state in self.merged else None
+            case Held(stage=stage):
+                return self.held.get((program.query, stage))
+            case Lookup(name=name, stage=stage):
+                keys, keeper = self.held.get((program.query, stage)), self.dataflow.keeper(name)
+                if keys is None or keeper is None or keeper.collection is None:
+                    return None
+                return self.stage.lookup(keeper.collection, keys)
 
     def _topic(self, source: TopicInput, inputs: dict[str, ViewInput], derived: dict[str, str]) -> None:
         inputs[topic_view(source.topic)] = self.inputs.topics.get(source.topic, RECORDS.empty_table())
@@ -229,18 +236,23 @@ class _Run:
             return rows
         bad = rows.column("bad")
         worst = pc.max(bad).as_py() or 0
-        source = stage.input
-        if worst and isinstance(source, TopicInput):
+        for source in (i for i in stage.inputs if worst and isinstance(i, TopicInput)):
+            if source.topic not in self.inputs.topics:
+                continue
             if worst == UNKNOWN_SPELLING:
                 self.decoder.learn(source, self.inputs.topics[source.topic])
-                raise Respelled
             self.bad[source.view] = source
+        if worst == UNKNOWN_SPELLING:
+            raise Respelled
         good = rows.filter(pc.equal(bad, 0)) if worst else rows
         return good.drop_columns(["bad"])
 
     def _apply(self, program: Program, index: int, rows: pa.Table) -> None:
         self.outcome.touched.add(program.query)
         match program.stages[index].action:
+            case Hold():
+                if rows.num_rows:
+                    self.held[program.query, index] = rows
             case Append():
                 self._append(program, rows)
             case Upsert(collection=collection):
@@ -248,7 +260,7 @@ class _Run:
                 self._show(program)
             case MergeInto(state=state, merge=merge, along=along, collection=collection):
                 self.stage.merge(program.query, state, rows, merge)
-                self.merged.add((program.query, index))
+                self.merged.add(state)
                 if along is not None:
                     self.stage.derive(program.query, state, collection, along)
                     self._show(program)
@@ -278,6 +290,4 @@ class _Run:
             )
 
     def _reader_of(self, source: TopicInput) -> ObjectName:
-        return next(
-            p.object for p in self.queries.values() if isinstance(p.source, TopicInput) and p.source.view == source.view
-        )
+        return next(p.object for p in self.queries.values() if source in p.sources)

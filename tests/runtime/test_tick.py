@@ -65,7 +65,7 @@ def test_a_tick_of_a_topic_touches_only_the_queries_below_it(engine, tmp_path):
 
 def test_a_reader_of_its_own_learns_spellings_and_leaves_out_what_is_bad(engine, tmp_path):
     driver = Driver(engine, tmp_path, SQL)
-    source = driver.program("P").source
+    source = driver.program("P").sources[0]
     values = [b'{"N": 1}', b'{"n": 2}', b"nonsense", None, b'{"unrelated": 3}']
     rows = [{"part": 0, "off": i, "ts": i, "key": b"a", "value": v} for i, v in enumerate(values)]
     decoder = RecordDecoder(engine)

@@ -1,7 +1,7 @@
 """From a decoded plan to a program: one match arm per step."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha1
 from typing import Protocol
 
@@ -40,6 +40,8 @@ from holdfast.runtime.program import (
     StateInput,
     TopicInput,
     Upsert,
+    stream_schema,
+    table_schema,
 )
 from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.serdes.encoding import Encoder
@@ -74,7 +76,7 @@ class Builder:
     plan: QueryPlan
     sources: Sources
     meaning: Meaning
-    input: Input | None = None
+    inputs: dict[str, Input] = field(default_factory=dict)
 
     def stream(self, step: Step) -> StreamRelation:
         match step:
@@ -118,18 +120,24 @@ class Builder:
         schema = parse_schema(step.source_schema)
         derived = self.sources.object_of(step.topic_name, self.plan.sources)
         if derived is not None:
-            self.input = ObjectInput(derived, object_view(derived))
-            return build_derived_stream(schema, self.input.view)
+            rows = stream_schema(_layout(schema.key, schema.value))
+            view = self._reads(ObjectInput(derived, object_view(derived), rows))
+            return build_derived_stream(schema, view)
         decoder = Decoder(schema, step.formats)
-        self.input = TopicInput(step.topic_name, decoder, decoded_view(step.topic_name, decoder))
-        return build_stream_source(schema, self.input.view, step.timestamp_column)
+        view = self._reads(TopicInput(step.topic_name, decoder, decoded_view(step.topic_name, decoder)))
+        return build_stream_source(schema, view, step.timestamp_column)
+
+    def _reads(self, source: Input) -> str:
+        self.inputs[source.view] = source
+        return source.view
 
     def _table_source(self, step: TableSource) -> TableRelation:
         name = self.sources.object_of(step.topic_name, self.plan.sources)
         if name is None:
             raise PlanError(f'query {self.plan.query_id} reads topic "{step.topic_name}" as a table that is not there')
-        self.input = ObjectInput(name, object_view(name))
-        return build_table_source(parse_schema(step.source_schema), self.input.view)
+        schema = parse_schema(step.source_schema)
+        changes = table_schema(_layout(schema.key, schema.value))
+        return build_table_source(schema, self._reads(ObjectInput(name, object_view(name), changes)))
 
 
 def build_query(plan: QueryPlan, sources: Sources, release: Release = CURRENT) -> Program:
@@ -139,14 +147,16 @@ def build_query(plan: QueryPlan, sources: Sources, release: Release = CURRENT) -
     match sink:
         case StreamSink():
             relation = builder.stream(sink.source)
-            stage = Stage(_input(builder), build_stream_sink(sink, relation), Append())
+            stage = Stage(_inputs(builder), build_stream_sink(sink, relation), Append())
             return _program(plan, relation, (stage,), Sink(sink.topic_name, _encoder(relation, sink.formats)), None, ())
         case TableSink():
             collection = CollectionId(str(given(plan.sink) or plan.query_id))
             aggregate = _aggregate_below(sink.source)
             if aggregate is None:
                 table = builder.table(sink.source)
-                stages: tuple[Stage, ...] = (Stage(_input(builder), build_table_sink(sink, table), Upsert(collection)),)
+                stages: tuple[Stage, ...] = (
+                    Stage(_inputs(builder), build_table_sink(sink, table), Upsert(collection)),
+                )
                 states: tuple[tuple[StateId, Layout], ...] = ()
             else:
                 table, stages, states = _aggregated(builder, sink, aggregate, collection)
@@ -164,7 +174,7 @@ def build_table(
     decoder = Decoder(schema, formats, keyed=True)
     source = TopicInput(topic, decoder, decoded_view(topic, decoder))
     collection = CollectionId(str(name))
-    stage = Stage(source, build_table_of_topic(schema, source.view, timestamp), Upsert(collection))
+    stage = Stage((source,), build_table_of_topic(schema, source.view, timestamp), Upsert(collection))
     return Program(
         query=QueryId(f"TABLE_{name}"),
         object=name,
@@ -191,9 +201,15 @@ def _aggregated(
     if given(sink.timestamp_column) is None:
         along = _ride_along(top, aggregate, aggregation, builder.meaning)
     merge = MergeInto(state, aggregation.merge, along, collection)
-    stages = [Stage(_input(builder), aggregation.fragment(), merge)]
+    stages = [Stage(_inputs(builder), aggregation.fragment(), merge)]
     if along is None:
-        stages.append(Stage(StateInput(state, view), build_table_sink(sink, table), Upsert(collection)))
+        stages.append(
+            Stage(
+                (StateInput(state, view, table_schema(aggregation.layout)),),
+                build_table_sink(sink, table),
+                Upsert(collection),
+            )
+        )
     return table, tuple(stages), ((state, aggregation.layout),)
 
 
@@ -283,9 +299,8 @@ def _layout(key: Sequence[Column], value: Sequence[Column]) -> Layout:
     return Layout(tuple(c.type for c in key), tuple(c.type for c in value))
 
 
-def _input(builder: Builder) -> Input:
-    assert builder.input is not None
-    return builder.input
+def _inputs(builder: Builder) -> tuple[Input, ...]:
+    return tuple(builder.inputs.values())
 
 
 def unbuildable(step: Step) -> NotYetSupported:

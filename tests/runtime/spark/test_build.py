@@ -29,7 +29,7 @@ def driver(tmp_path):
 
 def test_a_stream_is_one_stage_that_appends(driver):
     (stage,) = driver.program("P").stages
-    assert isinstance(stage.input, TopicInput)
+    assert isinstance(stage.inputs[0], TopicInput)
     assert stage.action == Append()
 
 
@@ -44,13 +44,13 @@ def test_a_computed_projection_goes_back_to_spark(driver):
     first, second = driver.program("BACK").stages
     assert isinstance(first.action, MergeInto)
     assert first.action.along is None
-    assert isinstance(second.input, StateInput)
+    assert isinstance(second.inputs[0], StateInput)
     assert isinstance(second.action, Upsert)
 
 
 def test_queries_of_objects_read_what_their_queries_gave(driver):
     for name, source in (("AFTER_P", "P"), ("AFTER_BACK", "BACK"), ("AFTER_T", "T")):
-        found = driver.program(name).source
+        found = driver.program(name).sources[0]
         assert isinstance(found, ObjectInput)
         assert found.name == source
 
@@ -68,7 +68,7 @@ def test_upstream_runs_before_downstream_and_all_of_a_depth_at_once(driver):
 
 
 def test_readers_of_one_topic_that_read_it_alike_share_its_decoding(driver):
-    views = {driver.program(name).source.view for name in ("P", "ALONG", "BACK")}
+    views = {driver.program(name).sources[0].view for name in ("P", "ALONG", "BACK")}
     assert len(views) == 1
 
 
