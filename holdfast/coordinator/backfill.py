@@ -21,8 +21,8 @@ from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.program import ObjectInput, Program, TopicInput
 from holdfast.runtime.progress import read_ends
 from holdfast.runtime.serdes.decoding import Decoder
-from holdfast.runtime.spark.build import decoded_view
 from holdfast.runtime.spark.engine import ViewInput
+from holdfast.runtime.spark.views import decoded_view
 from holdfast.runtime.store.port import Layout, Moved, Time
 from holdfast.runtime.tick import TickInputs
 

@@ -41,6 +41,10 @@ class Dataflow:
         """The programs that an object's rows drive."""
         return [p for p in self.programs.values() if name in p.objects]
 
+    def askers(self, name: ObjectName) -> list[Program]:
+        """The programs that need an object, driven by it or not."""
+        return [p for p in self.programs.values() if name in p.needs]
+
     def depth(self, program: Program) -> int:
         """How many rounds come before a program's first stage."""
         upstream = [keeper for name in program.needs if (keeper := self.keeper(name)) is not None]

@@ -5,8 +5,8 @@ import pyarrow as pa
 from holdfast.names import TopicName
 from holdfast.runtime.program import TopicInput
 from holdfast.runtime.serdes.decoding import UNKNOWN_SPELLING
-from holdfast.runtime.spark.build import topic_view
 from holdfast.runtime.spark.engine import Engine, Round, ViewInput
+from holdfast.runtime.spark.views import topic_view
 
 
 class RecordDecoder:

@@ -1,7 +1,7 @@
 """A query ready to run: stages in order, each one SELECT on Spark and what the store does with its rows.
 
 A stage names the views that its SELECT reads. It runs in a tick that has rows for one of them; those of the others are
-empty then. Views of a `Lookup` only add to what the others bring.
+empty then. `Lookup` and `Changes` only add to what the others bring.
 """
 
 from dataclasses import dataclass
@@ -63,7 +63,16 @@ class Lookup:
     schema: pa.Schema
 
 
-Input = TopicInput | ObjectInput | StateInput | Held | Lookup
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The delta of a table in the tick, beside a `Lookup` in it; it does not drive the query."""
+
+    name: ObjectName
+    view: str
+    schema: pa.Schema
+
+
+Input = TopicInput | ObjectInput | StateInput | Held | Lookup | Changes
 Source = TopicInput | ObjectInput
 
 

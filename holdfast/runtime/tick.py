@@ -16,6 +16,7 @@ from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.decode import RecordDecoder
 from holdfast.runtime.program import (
     Append,
+    Changes,
     Held,
     Hold,
     Input,
@@ -29,8 +30,8 @@ from holdfast.runtime.program import (
     Upsert,
 )
 from holdfast.runtime.serdes.decoding import UNKNOWN_SPELLING
-from holdfast.runtime.spark.build import topic_view
 from holdfast.runtime.spark.engine import RECORDS, Engine, Failure, Round, TopicRange, ViewInput
+from holdfast.runtime.spark.views import topic_view
 from holdfast.runtime.store.port import Store, TickStage
 
 RESTING = 3
@@ -164,7 +165,7 @@ class _Run:
                 return state in self.merged
             case Held(stage=stage):
                 return (program.query, stage) in self.held
-            case Lookup():
+            case Lookup() | Changes():
                 return False
 
     def _round(self, planned: list[tuple[Program, int]], ready: set[tuple[QueryId, int]]) -> None:
@@ -212,9 +213,9 @@ class _Run:
             return Round(inputs, derived, frozenset(view for view, n in uses.items() if n > 1))
         return Round(inputs, derived)
 
-    def _rows(self, program: Program, source: ObjectInput | StateInput | Held | Lookup) -> pa.Table | None:
+    def _rows(self, program: Program, source: ObjectInput | StateInput | Held | Lookup | Changes) -> pa.Table | None:
         match source:
-            case ObjectInput(name=name):
+            case ObjectInput(name=name) | Changes(name=name):
                 return self.objects.get(name)
             case StateInput(state=state):
                 return self.stage.state_delta(state) if state in self.merged else None
@@ -278,7 +279,7 @@ class _Run:
         assert program.collection is not None
         if program.sink is not None:
             self.stage.owe(program.query, program.collection)
-        if any(reader.query in self.queries for reader in self.dataflow.readers(program.object)):
+        if any(reader.query in self.queries for reader in self.dataflow.askers(program.object)):
             self.objects[program.object] = self.stage.delta(program.collection)
 
     def _log_undecodable(self) -> None:

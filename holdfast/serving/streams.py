@@ -12,7 +12,7 @@ from holdfast.names import TopicName
 from holdfast.runtime.decode import RecordDecoder
 from holdfast.runtime.program import TopicInput
 from holdfast.runtime.serdes.decoding import Decoder
-from holdfast.runtime.spark.build import decoded_view
+from holdfast.runtime.spark.views import decoded_view
 from holdfast.runtime.store.port import Store, Time
 
 Partition = tuple[TopicName, int]

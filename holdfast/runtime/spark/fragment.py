@@ -45,6 +45,11 @@ class Fragment:
     def schema(self) -> pa.Schema:
         return pa.schema([(column.name, column.arrow) for column in self.columns])
 
+    @property
+    def good(self) -> "Fragment":
+        """What is left when the bad rows are sorted out."""
+        return Fragment(self.sql, tuple(column for column in self.columns if column is not BAD))
+
 
 @dataclass(frozen=True, slots=True)
 class Union:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
+from holdfast.runtime.spark.fragment import BAD, OFF, PART, TS, Fragment, column
 from holdfast.types import Column, Scalar
 
 
@@ -35,6 +36,10 @@ class StreamRelation:
                 *pseudo_columns(self.key + self.value, stream=True),
             ]
         )
+
+    def over(self, view: str) -> "StreamRelation":
+        """The same rows, which a stage has held."""
+        return StreamRelation(f"SELECT *, 0 AS bad FROM {view}", self.key, self.value)
 
     @property
     def keys(self) -> list[str]:
@@ -71,9 +76,16 @@ class TableRelation:
 Relation = StreamRelation | TableRelation
 
 
+def held_stream(source: StreamRelation) -> Fragment:
+    """A stream's rows, to be held."""
+    columns = [column(f"k{i}", c.type) for i, c in enumerate(source.key)]
+    columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
+    return Fragment(source.sql, (*columns, TS, PART, OFF, BAD))
+
+
 def key_columns(key: Iterable[Column], value: Iterable[Column]) -> list[ScopeColumn]:
     """The key columns; before an aggregation a plan has some of them as value columns too, which then are meant."""
-    taken = {column.name for column in value}
+    taken = {c.name for c in value}
     return [ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(key) if c.name not in taken]
 
 
@@ -82,5 +94,5 @@ def pseudo_columns(own: Iterable[Column], *, stream: bool = False, prefix: str =
     named = [ScopeColumn("ROWTIME", Scalar.BIGINT, f"{prefix}ts")]
     if stream:
         named += [ScopeColumn("ROWPARTITION", Scalar.INTEGER, "part"), ScopeColumn("ROWOFFSET", Scalar.BIGINT, "off")]
-    taken = {column.name for column in own}
-    return [column for column in named if column.name not in taken]
+    taken = {c.name for c in own}
+    return [c for c in named if c.name not in taken]

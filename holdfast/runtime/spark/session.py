@@ -30,6 +30,8 @@ SMALL = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    # A small input is in one partition, so that no join needs an exchange, which a prepared job cannot have.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.leafNodeDefaultParallelism": "1",
 }
 LARGE = {

@@ -1,0 +1,212 @@
+"""Builds the stages of one query: one match arm per step.
+
+The builder works from the sources up. A step that needs rows before it can go on ends the stage in hand, and the
+relation it gives is over what the stage before has left: held rows, or the delta of a state.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from holdfast.errors import Feature, NotYetSupported, PlanError
+from holdfast.names import ObjectName, StateId, TopicName
+from holdfast.runtime.expressions.parse import parse_schema
+from holdfast.runtime.plan.document import QueryPlan
+from holdfast.runtime.plan.steps import (
+    Step,
+    StreamFilter,
+    StreamGroupBy,
+    StreamGroupByKey,
+    StreamGroupByV1,
+    StreamSelect,
+    StreamSelectKey,
+    StreamSelectKeyV1,
+    StreamSource,
+    StreamTableJoin,
+    TableFilter,
+    TableSelect,
+    TableSource,
+    TableSourceV1,
+    TableTableJoin,
+)
+from holdfast.runtime.program import (
+    Action,
+    Changes,
+    Held,
+    Hold,
+    Input,
+    Lookup,
+    ObjectInput,
+    Stage,
+    TopicInput,
+    stream_schema,
+    table_schema,
+)
+from holdfast.runtime.serdes.decoding import Decoder
+from holdfast.runtime.spark.builders.filter import build_stream_filter, build_table_filter
+from holdfast.runtime.spark.builders.group_by import (
+    build_stream_group_by,
+    build_stream_group_by_key,
+    build_stream_group_by_v1,
+)
+from holdfast.runtime.spark.builders.join import build_stream_table_join, build_table_table_join, completed, keys_of
+from holdfast.runtime.spark.builders.select import build_stream_select, build_table_select
+from holdfast.runtime.spark.builders.select_key import build_stream_select_key, build_stream_select_key_v1
+from holdfast.runtime.spark.builders.source import build_derived_stream, build_stream_source, build_table_source
+from holdfast.runtime.spark.fragment import Fragment
+from holdfast.runtime.spark.meaning import Meaning
+from holdfast.runtime.spark.relation import StreamRelation, TableRelation, held_stream
+from holdfast.runtime.spark.views import decoded_view, held_view, lookup_view, object_view
+from holdfast.runtime.store.port import Layout
+from holdfast.runtime.store.schemas import rows_schema
+from holdfast.types import Column
+
+
+class Sources(Protocol):
+    """What a source step reads, by the names that its plan gives."""
+
+    def object_of(self, topic: TopicName, names: Sequence[ObjectName]) -> ObjectName | None:
+        """The table or derived stream behind a topic; None for a stream that reads the topic itself."""
+
+
+@dataclass
+class Builder:
+    """One query on its way. `inputs` are what the stage in hand reads; `keys` is the stage whose keys tables are asked
+    for, inside a join."""
+
+    plan: QueryPlan
+    sources: Sources
+    meaning: Meaning
+    stages: list[Stage] = field(default_factory=list)
+    states: list[tuple[StateId, Layout]] = field(default_factory=list)
+    inputs: dict[str, Input] = field(default_factory=dict)
+    keys: Held | None = None
+
+    # -- stages --------------------------------------------------------------------------------------
+
+    def end_stage(self, fragment: Fragment, action: Action) -> int:
+        """End the stage in hand; gives its number."""
+        self.stages.append(Stage(tuple(self.inputs.values()), fragment, action))
+        self.inputs = {}
+        return len(self.stages) - 1
+
+    def reads(self, source: Input) -> str:
+        """Have the stage in hand read something; gives the name of its view."""
+        self.inputs[source.view] = source
+        return source.view
+
+    def hold(self, fragment: Fragment) -> Held:
+        """End the stage in hand by holding its rows, for the next stage to read."""
+        number = self.end_stage(fragment, Hold())
+        held = Held(number, held_view(self.plan.query_id, number), fragment.good.schema)
+        self.reads(held)
+        return held
+
+    # -- streams -------------------------------------------------------------------------------------
+
+    def stream(self, step: Step) -> StreamRelation:
+        match step:
+            case StreamSource():
+                return self._stream_source(step)
+            case StreamFilter():
+                return build_stream_filter(step, self.stream(step.source), self.meaning)
+            case StreamSelect():
+                return build_stream_select(step, self.stream(step.source), self.meaning)
+            case StreamSelectKey():
+                return build_stream_select_key(step, self.stream(step.source), self.meaning)
+            case StreamSelectKeyV1():
+                return build_stream_select_key_v1(step, self.stream(step.source), self.meaning)
+            case StreamGroupByKey():
+                return build_stream_group_by_key(self.stream(step.source))
+            case StreamGroupBy():
+                return build_stream_group_by(step, self.stream(step.source), self.meaning)
+            case StreamGroupByV1():
+                return build_stream_group_by_v1(step, self.stream(step.source), self.meaning)
+            case StreamTableJoin():
+                return self._stream_table_join(step)
+            case _:
+                raise unbuildable(step)
+
+    def _stream_source(self, step: StreamSource) -> StreamRelation:
+        schema = parse_schema(step.source_schema)
+        derived = self.sources.object_of(step.topic_name, self.plan.sources)
+        if derived is not None:
+            rows = stream_schema(layout_of(schema.key, schema.value))
+            return build_derived_stream(schema, self.reads(ObjectInput(derived, object_view(derived), rows)))
+        decoder = Decoder(schema, step.formats)
+        view = self.reads(TopicInput(step.topic_name, decoder, decoded_view(step.topic_name, decoder)))
+        return build_stream_source(schema, view, step.timestamp_column)
+
+    def _stream_table_join(self, step: StreamTableJoin) -> StreamRelation:
+        """The stream's rows are held; then the table is asked for their keys."""
+        left = self.stream(step.left_source)
+        held = self.hold(held_stream(left))
+        right = self._completed(held, step.right_source)
+        return build_stream_table_join(step, left.over(held.view), right)
+
+    # -- tables --------------------------------------------------------------------------------------
+
+    def table(self, step: Step) -> TableRelation:
+        match step:
+            case TableSource() | TableSourceV1():
+                return self._table_source(step)
+            case TableFilter():
+                return build_table_filter(step, self.table(step.source), self.meaning)
+            case TableSelect():
+                return build_table_select(step, self.table(step.source), self.meaning)
+            case TableTableJoin():
+                return self._table_table_join(step)
+            case _:
+                raise unbuildable(step)
+
+    def _table_source(self, step: TableSource | TableSourceV1) -> TableRelation:
+        name = self.sources.object_of(step.topic_name, self.plan.sources)
+        if name is None:
+            raise PlanError(f'query {self.plan.query_id} reads topic "{step.topic_name}" as a table that is not there')
+        schema = parse_schema(step.source_schema)
+        layout = layout_of(schema.key, schema.value)
+        if self.keys is None:
+            return build_table_source(schema, self.reads(ObjectInput(name, object_view(name), table_schema(layout))))
+        stage = self.keys.stage
+        found = self.reads(Lookup(name, stage, lookup_view(self.plan.query_id, stage, name), rows_schema(layout)))
+        changed = self.reads(Changes(name, object_view(name), table_schema(layout)))
+        return completed(schema, self.keys.view, found, changed)
+
+    def _table_table_join(self, step: TableTableJoin) -> TableRelation:
+        """First the keys that changed on any side; then all sides are asked for them."""
+        if self.keys is not None:
+            return build_table_table_join(step, self.table(step.left_source), self.table(step.right_source))
+        held = self.hold(keys_of([self.table(source) for source in _leaves(step)]))
+        return self._completed(held, step)
+
+    def _completed(self, held: Held, step: Step) -> TableRelation:
+        self.keys = held
+        try:
+            return self.table(step)
+        finally:
+            self.keys = None
+
+
+def _leaves(step: Step) -> list[Step]:
+    """The sources of a join of tables."""
+    match step:
+        case TableTableJoin():
+            return [*_leaves(step.left_source), *_leaves(step.right_source)]
+        case TableFilter() | TableSelect():
+            return _leaves(step.source)
+        case _:
+            return [step]
+
+
+def layout_of(key: Sequence[Column], value: Sequence[Column]) -> Layout:
+    return Layout(tuple(c.type for c in key), tuple(c.type for c in value))
+
+
+def unbuildable(step: Step) -> NotYetSupported:
+    return NotYetSupported(
+        Feature.STEP,
+        step.TAG,
+        f"this release cannot run step {step.TAG} here",
+        detail=f"The step is at {step.properties.query_context}.",
+        hint="The query is kept as it is; a release that has the step will run it.",
+    )

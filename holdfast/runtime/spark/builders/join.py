@@ -1,0 +1,89 @@
+"""Joins of a stream with a table, and of tables, by key.
+
+Inside a join a table is not just what changed in the tick: it is the row of every key that the join asks for, before
+and after, as a delta like any other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.errors import PlanError
+from holdfast.runtime.plan.presence import Maybe, given
+from holdfast.runtime.plan.steps import JoinType, StreamTableJoin, TableTableJoin
+from holdfast.runtime.spark.fragment import Fragment, column
+from holdfast.runtime.spark.relation import Side, StreamRelation, TableRelation
+from holdfast.types import Column, Schema
+
+PRESENT_WHEN = {
+    JoinType.INNER: "l.{0}_present AND r.{0}_present",
+    JoinType.LEFT: "l.{0}_present",
+    JoinType.RIGHT: "r.{0}_present",
+    JoinType.OUTER: "l.{0}_present OR r.{0}_present",
+}
+
+
+def completed(schema: Schema, keys: str, found: str, changed: str) -> TableRelation:
+    """A table's rows of some keys: as `changed` in the tick has them, else as they were `found` before it."""
+    names = [f"k{i}" for i in range(len(schema.key))]
+    chosen = [f"h.{name}" for name in names]
+    for side in Side:
+        prefix = side.value
+        chosen.append(f"coalesce(d.{prefix}_present, f.ts IS NOT NULL) AS {prefix}_present")
+        chosen += [f"IF(d.a_present IS NULL, f.c{i}, d.{prefix}{i}) AS {prefix}{i}" for i in range(len(schema.value))]
+        chosen.append(f"IF(d.a_present IS NULL, f.ts, d.{prefix}_ts) AS {prefix}_ts")
+    sql = (
+        f"SELECT {', '.join(chosen)} FROM (SELECT DISTINCT {', '.join(names)} FROM {keys}) h "
+        f"LEFT JOIN {changed} d ON {_same(names, 'h', 'd')} LEFT JOIN {found} f ON {_same(names, 'h', 'f')}"
+    )
+    return TableRelation(sql, schema.key, schema.value)
+
+
+def keys_of(tables: Sequence[TableRelation]) -> Fragment:
+    """The keys that changed in any of some tables, each once."""
+    first = tables[0]
+    if any([c.type for c in table.key] != [c.type for c in first.key] for table in tables):
+        raise PlanError("a join's tables have keys of different types")
+    keys = ", ".join(first.keys)
+    sql = " UNION ".join(f"SELECT {keys} FROM ({table.sql})" for table in tables)
+    return Fragment(sql, tuple(column(f"k{i}", c.type) for i, c in enumerate(first.key)))
+
+
+def build_stream_table_join(step: StreamTableJoin, left: StreamRelation, right: TableRelation) -> StreamRelation:
+    """Each row with the table's row of its key, as the tick leaves it."""
+    if step.join_type not in (JoinType.INNER, JoinType.LEFT):
+        raise PlanError(f"a stream and a table cannot be joined by {step.join_type} JOIN")
+    first = len(left.value)
+    values = [f"r.a{i} AS c{first + i}" for i in range(len(right.value))]
+    chosen = [f"l.{name}" for name in (*left.keys, *left.values)] + [*values, "l.ts", "l.part", "l.off", "l.bad"]
+    kind = "JOIN" if step.join_type is JoinType.INNER else "LEFT JOIN"
+    sql = (
+        f"SELECT {', '.join(chosen)} FROM ({left.sql}) l {kind} "
+        f"(SELECT * FROM ({right.sql}) WHERE a_present) r ON {_same(left.keys, 'l', 'r')}"
+    )
+    return StreamRelation(sql, _named(left.key, step.key_column_name), left.value + right.value)
+
+
+def build_table_table_join(step: TableTableJoin, left: TableRelation, right: TableRelation) -> TableRelation:
+    """Both sides have a row for every key in question."""
+    first = len(left.value)
+    chosen = [f"l.{name}" for name in left.keys]
+    for side in Side:
+        prefix = side.value
+        chosen.append(f"{PRESENT_WHEN[step.join_type].format(prefix)} AS {prefix}_present")
+        for table, alias, start in ((left, "l", 0), (right, "r", first)):
+            chosen += [
+                f"IF({alias}.{prefix}_present, {alias}.{prefix}{i}, NULL) AS {prefix}{start + i}"
+                for i in range(len(table.value))
+            ]
+        chosen.append(f"greatest(l.{prefix}_ts, r.{prefix}_ts) AS {prefix}_ts")
+    sql = f"SELECT {', '.join(chosen)} FROM ({left.sql}) l JOIN ({right.sql}) r ON {_same(left.keys, 'l', 'r')}"
+    return TableRelation(sql, _named(left.key, step.key_column_name), left.value + right.value)
+
+
+def _named(key: Sequence[Column], name: Maybe[str]) -> tuple[Column, ...]:
+    given_name = given(name)
+    return tuple(key) if given_name is None or len(key) != 1 else (replace(key[0], name=given_name),)
+
+
+def _same(names: Sequence[str], left: str, right: str) -> str:
+    return " AND ".join(f"{left}.{name} = {right}.{name}" for name in names)

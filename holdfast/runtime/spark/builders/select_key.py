@@ -1,0 +1,40 @@
+"""PARTITION BY: give a stream another key. Its order stays that of its input."""
+
+from holdfast.runtime.expressions.parse import parse_expression
+from holdfast.runtime.expressions.tree import ColumnRef, Expression
+from holdfast.runtime.plan.steps import StreamSelectKey, StreamSelectKeyV1
+from holdfast.runtime.spark.meaning import Meaning
+from holdfast.runtime.spark.relation import StreamRelation
+from holdfast.types import Column, Role
+
+
+def build_stream_select_key(step: StreamSelectKey, source: StreamRelation, meaning: Meaning) -> StreamRelation:
+    """The old key stays readable as a value."""
+    expressions = [parse_expression(text) for text in step.key_expressions]
+    scope = source.scope()
+    key = tuple(Column(_name(e, i), meaning.type(e, scope), Role.KEY) for i, e in enumerate(expressions))
+    return _rekeyed(source, key, [meaning.spark(e, scope) for e in expressions])
+
+
+def build_stream_select_key_v1(step: StreamSelectKeyV1, source: StreamRelation, meaning: Meaning) -> StreamRelation:
+    """A row without the new key is dropped."""
+    expression = parse_expression(step.key_expression)
+    scope = source.scope()
+    key = (Column("ROWKEY", meaning.type(expression, scope), Role.KEY),)
+    keyed = _rekeyed(source, key, [meaning.spark(expression, scope)])
+    return StreamRelation(f"SELECT * FROM ({keyed.sql}) WHERE bad > 0 OR k0 IS NOT NULL", keyed.key, keyed.value)
+
+
+def _rekeyed(source: StreamRelation, key: tuple[Column, ...], sql: list[str]) -> StreamRelation:
+    taken = {column.name for column in (*key, *source.value)}
+    old = [(f"k{i}", Column(c.name, c.type)) for i, c in enumerate(source.key) if c.name not in taken]
+    first = len(source.value)
+    # A bad row has no key: an expression could make one of its nulls.
+    chosen = [f"IF(bad > 0, NULL, {text}) AS k{i}" for i, text in enumerate(sql)]
+    chosen += [*source.values, *(f"{name} AS c{first + i}" for i, (name, _) in enumerate(old))]
+    value = (*source.value, *(column for _, column in old))
+    return StreamRelation(f"SELECT {', '.join([*chosen, 'ts', 'part', 'off', 'bad'])} FROM ({source.sql})", key, value)
+
+
+def _name(expression: Expression, index: int) -> str:
+    return expression.name if isinstance(expression, ColumnRef) else f"KSQL_COL_{index}"

@@ -1,0 +1,35 @@
+"""The names of the views that jobs read; the same text for the same contents."""
+
+from hashlib import sha1
+
+from holdfast.names import ObjectName, QueryId, StateId, TopicName
+from holdfast.runtime.serdes.decoding import Decoder
+
+
+def decoded_view(topic: TopicName, decoder: Decoder) -> str:
+    """The view of a topic's decoded records; the same text for the same reading of it."""
+    return "d_" + _digest(f"{topic}\0{decoder.schema}\0{decoder.formats}\0{decoder.keyed}")
+
+
+def topic_view(topic: TopicName) -> str:
+    return "t_" + _digest(topic)
+
+
+def object_view(name: ObjectName) -> str:
+    return "o_" + _digest(name)
+
+
+def state_view(state: StateId) -> str:
+    return "s_" + _digest(state)
+
+
+def held_view(query: QueryId, stage: int) -> str:
+    return "h_" + _digest(f"{query}\0{stage}")
+
+
+def lookup_view(query: QueryId, stage: int, name: ObjectName) -> str:
+    return "l_" + _digest(f"{query}\0{stage}\0{name}")
+
+
+def _digest(text: str) -> str:
+    return sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]
