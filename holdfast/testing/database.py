@@ -13,7 +13,7 @@ from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.coordinator.backfill import as_delta
 from holdfast.coordinator.intake import raw
 from holdfast.errors import BindError, HoldfastError
-from holdfast.names import CollectionId, QueryId, TopicName
+from holdfast.names import CollectionId, ObjectName, QueryId, TopicName
 from holdfast.planner.commands import commands_for
 from holdfast.planner.plan import Plannable
 from holdfast.runtime.dataflow import Dataflow
@@ -24,8 +24,9 @@ from holdfast.runtime.program import Program, TopicInput
 from holdfast.runtime.progress import Progress, Status
 from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.serdes.encoding import Encoder
-from holdfast.runtime.spark.build import build_query, build_table, decoded_view
+from holdfast.runtime.spark.build import build_query, build_table
 from holdfast.runtime.spark.engine import Engine
+from holdfast.runtime.spark.views import decoded_view
 from holdfast.runtime.store.duckdb import open_store
 from holdfast.runtime.store.port import Moved, Time
 from holdfast.runtime.tick import Given, Ticker, TickInputs
@@ -164,25 +165,32 @@ class Database:
 
     def _catch_up(self, program: Program) -> None:
         """Give a new query what was there before it."""
-        own, source = {program.query: program}, program.source
-        if isinstance(source, TopicInput):
-            for offset in range(self.topics.end(source.topic)):
-                self._tick(TickInputs({source.topic: self.topics.raw(source.topic, offset, offset + 1)}), own)
-            return
-        keeper = self._dataflow.keeper(source.name)
-        assert keeper is not None
-        if keeper.collection is not None:
+        own = {program.query: program}
+        tables: dict[ObjectName, pa.Table] = {}
+        for source in program.sources:
+            if isinstance(source, TopicInput):
+                for offset in range(self.topics.end(source.topic)):
+                    self._tick(TickInputs({source.topic: self.topics.raw(source.topic, offset, offset + 1)}), own)
+                continue
+            keeper = self._dataflow.keeper(source.name)
+            assert keeper is not None
+            if keeper.collection is None:
+                self._catch_up_on(source.name, keeper, own)
+                continue
             pages = list(self._store.snapshot(keeper.collection, Time(self._time))) if self._time else []
             if pages:
-                self._tick(TickInputs({}, {source.name: as_delta(pages, keeper.layout)}), own)
-            return
+                tables[source.name] = as_delta(pages, keeper.layout)
+        if tables:
+            self._tick(TickInputs({}, tables), own)
+
+    def _catch_up_on(self, name: ObjectName, keeper: Program, own: Mapping[QueryId, Program]) -> None:
         self.publish()
         assert keeper.sink is not None
         topic, decoder = keeper.sink.topic, Decoder(keeper.schema, keeper.sink.encoder.formats)
         reading = TopicInput(topic, decoder, decoded_view(topic, decoder))
         for offset in range(self.topics.end(topic)):
             records = self.topics.raw(topic, offset, offset + 1)
-            self._tick(TickInputs({topic: records}, decoded={source.name: reading}), own)
+            self._tick(TickInputs({topic: records}, decoded={name: reading}), own)
 
     # -- records -------------------------------------------------------------------------------------
 
@@ -205,7 +213,7 @@ class Database:
 
     def _looped(self) -> set[TopicName]:
         programs = self._dataflow.programs.values()
-        read = {p.source.topic for p in programs if isinstance(p.source, TopicInput)}
+        read = {topic for p in programs for topic in p.topics}
         return read & {p.sink.topic for p in programs if p.sink is not None}
 
     def _insert(self, bound: BoundInsert) -> None:
