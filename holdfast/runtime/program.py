@@ -13,7 +13,7 @@ from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.serdes.encoding import Encoder
 from holdfast.runtime.spark.fragment import Fragment
 from holdfast.runtime.store.port import Layout, Merge, RideAlong
-from holdfast.runtime.store.schemas import delta_schema, rows_schema
+from holdfast.runtime.store.schemas import delta_schema, upsert_schema
 from holdfast.types import Schema
 
 
@@ -160,8 +160,8 @@ class Program:
 
 
 def stream_schema(layout: Layout) -> pa.Schema:
-    """Rows of a stream on their way to its readers: `k0.., c0.., ts, part, off`."""
-    return pa.schema([*rows_schema(layout), pa.field("part", pa.int32()), pa.field("off", pa.int64())])
+    """Rows of a stream on their way to its readers: `k0.., c0.., ts, present, part, off`."""
+    return pa.schema([*upsert_schema(layout), pa.field("part", pa.int32()), pa.field("off", pa.int64())])
 
 
 def table_schema(layout: Layout) -> pa.Schema:

@@ -205,7 +205,7 @@ class _Run:
                     case ObjectInput(name=name) if name not in self.objects and name in self.inputs.decoded:
                         read = self.inputs.decoded[name]
                         self._topic(read, inputs, derived)
-                        derived[source.view] = f"SELECT * FROM {read.view} WHERE bad = 0 AND NOT tombstone"
+                        derived[source.view] = f"SELECT *, NOT tombstone AS present FROM {read.view} WHERE bad = 0"
                     case _:
                         rows = self._rows(program, source)
                         inputs[source.view] = source.schema.empty_table() if rows is None else rows
@@ -269,6 +269,8 @@ class _Run:
     def _append(self, program: Program, rows: pa.Table) -> None:
         if rows.num_rows == 0:
             return
+        if "present" not in rows.column_names:
+            rows = rows.append_column("present", pa.repeat(pa.scalar(True), rows.num_rows))
         rows = rows.sort_by([("part", "ascending"), ("off", "ascending")]) if rows.num_rows > 1 else rows
         if program.sink is not None:
             self.stage.append(program.query, rows.drop_columns(["part", "off"]))

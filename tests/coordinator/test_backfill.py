@@ -37,12 +37,12 @@ def test_rows_of_a_table_are_the_changes_that_make_them(tmp_path):
 
 def test_rows_of_an_outbox_are_a_stream_in_their_order():
     first = rows(("a", 1, "x", 5), ("b", 2, "y", 4)).append_column("present", pa.array([True, True]))
-    second = rows(("a", 3, "z", 3)).append_column("present", pa.array([True]))
+    second = rows(("a", 3, "z", 3)).append_column("present", pa.array([False]))
     stream = as_stream([first, second])
     assert stream.column("c0").to_pylist() == [1, 2, 3]
     assert stream.column("off").to_pylist() == [0, 1, 2]
     assert stream.column("part").to_pylist() == [0, 0, 0]
-    assert "present" not in stream.column_names
+    assert stream.column("present").to_pylist() == [True, True, False]
 
 
 @pytest.mark.parametrize("place", list(Place))

@@ -1,7 +1,8 @@
 """What a builder hands to the next one: a SELECT with columns by position, and the SQL names they go by.
 
-A stream's SELECT gives `k0..`, `c0..`, `ts`, `part`, `off`, `bad`. A table's gives a delta: `k0..`, then
-`b_present, b0.., b_ts` and `a_present, a0.., a_ts`, the row of a key before and after the tick.
+A stream's SELECT gives `k0..`, `c0..`, `present` (false for a record without a value), `ts`, `part`, `off`, `bad`.
+A table's gives a delta: `k0..`, then `b_present, b0.., b_ts` and `a_present, a0.., a_ts`, the row of a key before
+and after the tick.
 """
 
 from collections.abc import Iterable
@@ -9,8 +10,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
-from holdfast.runtime.spark.fragment import BAD, OFF, PART, TS, Fragment, column
+from holdfast.runtime.spark.fragment import BAD, OFF, PART, PRESENT, TS, Fragment, column
 from holdfast.types import Column, Scalar
+
+REST = ("present", "ts", "part", "off", "bad")
+"""What a row of a stream has beside its key and value."""
 
 
 class Side(Enum):
@@ -80,7 +84,7 @@ def held_stream(source: StreamRelation) -> Fragment:
     """A stream's rows, to be held."""
     columns = [column(f"k{i}", c.type) for i, c in enumerate(source.key)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
-    return Fragment(source.sql, (*columns, TS, PART, OFF, BAD))
+    return Fragment(source.sql, (*columns, PRESENT, TS, PART, OFF, BAD))
 
 
 def key_columns(key: Iterable[Column], value: Iterable[Column]) -> list[ScopeColumn]:
@@ -91,8 +95,18 @@ def key_columns(key: Iterable[Column], value: Iterable[Column]) -> list[ScopeCol
 
 def pseudo_columns(own: Iterable[Column], *, stream: bool = False, prefix: str = "") -> list[ScopeColumn]:
     """ROWTIME and its like, unless a column has the name already: old plans project ROWTIME as a column."""
-    named = [ScopeColumn("ROWTIME", Scalar.BIGINT, f"{prefix}ts")]
     if stream:
-        named += [ScopeColumn("ROWPARTITION", Scalar.INTEGER, "part"), ScopeColumn("ROWOFFSET", Scalar.BIGINT, "off")]
+        # A record without a value has none of these, as for ksqlDB they are part of the value.
+        named = [
+            ScopeColumn("ROWTIME", Scalar.BIGINT, "IF(present, ts, NULL)"),
+            ScopeColumn("ROWPARTITION", Scalar.INTEGER, "IF(present, part, NULL)"),
+            ScopeColumn("ROWOFFSET", Scalar.BIGINT, "IF(present, off, NULL)"),
+        ]
+    else:
+        named = [
+            ScopeColumn("ROWTIME", Scalar.BIGINT, f"{prefix}ts"),
+            ScopeColumn("ROWPARTITION", Scalar.INTEGER, "CAST(NULL AS INT)"),
+            ScopeColumn("ROWOFFSET", Scalar.BIGINT, "CAST(NULL AS BIGINT)"),
+        ]
     taken = {c.name for c in own}
     return [c for c in named if c.name not in taken]

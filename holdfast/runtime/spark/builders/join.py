@@ -11,7 +11,7 @@ from holdfast.errors import PlanError
 from holdfast.runtime.plan.presence import Maybe, given
 from holdfast.runtime.plan.steps import JoinType, StreamTableJoin, TableTableJoin
 from holdfast.runtime.spark.fragment import Fragment, column
-from holdfast.runtime.spark.relation import Side, StreamRelation, TableRelation
+from holdfast.runtime.spark.relation import REST, Side, StreamRelation, TableRelation
 from holdfast.types import Column, Schema
 
 PRESENT_WHEN = {
@@ -54,10 +54,10 @@ def build_stream_table_join(step: StreamTableJoin, left: StreamRelation, right: 
         raise PlanError(f"a stream and a table cannot be joined by {step.join_type} JOIN")
     first = len(left.value)
     values = [f"r.a{i} AS c{first + i}" for i in range(len(right.value))]
-    chosen = [f"l.{name}" for name in (*left.keys, *left.values)] + [*values, "l.ts", "l.part", "l.off", "l.bad"]
+    chosen = [f"l.{name}" for name in (*left.keys, *left.values)] + [*values, *(f"l.{name}" for name in REST)]
     kind = "JOIN" if step.join_type is JoinType.INNER else "LEFT JOIN"
     sql = (
-        f"SELECT {', '.join(chosen)} FROM ({left.sql}) l {kind} "
+        f"SELECT {', '.join(chosen)} FROM (SELECT * FROM ({left.sql}) WHERE present) l {kind} "
         f"(SELECT * FROM ({right.sql}) WHERE a_present) r ON {_same(left.keys, 'l', 'r')}"
     )
     return StreamRelation(sql, _named(left.key, step.key_column_name), left.value + right.value)

@@ -4,7 +4,7 @@ from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.tree import ColumnRef, Expression
 from holdfast.runtime.plan.steps import StreamSelectKey, StreamSelectKeyV1
 from holdfast.runtime.spark.meaning import Meaning
-from holdfast.runtime.spark.relation import StreamRelation
+from holdfast.runtime.spark.relation import REST, StreamRelation
 from holdfast.types import Column, Role
 
 
@@ -33,7 +33,7 @@ def _rekeyed(source: StreamRelation, key: tuple[Column, ...], sql: list[str]) ->
     chosen = [f"IF(bad > 0, NULL, {text}) AS k{i}" for i, text in enumerate(sql)]
     chosen += [*source.values, *(f"{name} AS c{first + i}" for i, (name, _) in enumerate(old))]
     value = (*source.value, *(column for _, column in old))
-    return StreamRelation(f"SELECT {', '.join([*chosen, 'ts', 'part', 'off', 'bad'])} FROM ({source.sql})", key, value)
+    return StreamRelation(f"SELECT {', '.join([*chosen, *REST])} FROM ({source.sql})", key, value)
 
 
 def _name(expression: Expression, index: int) -> str:

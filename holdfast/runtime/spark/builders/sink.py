@@ -7,12 +7,12 @@ from holdfast.runtime.spark.relation import StreamRelation, TableRelation
 
 
 def build_stream_sink(step: StreamSink, source: StreamRelation) -> Fragment:
-    """`k0.., c0.., ts, part, off, bad`."""
+    """`k0.., c0.., present, ts, part, off, bad`."""
     columns = [column(f"k{i}", c.type) for i, c in enumerate(source.key)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
     ts = timestamp_sql(step.timestamp_column, source.key, source.value)
-    chosen = [*source.keys, *source.values, f"{ts} AS ts", "part", "off", "bad"]
-    return Fragment(f"SELECT {', '.join(chosen)} FROM ({source.sql})", (*columns, TS, PART, OFF, BAD))
+    chosen = [*source.keys, *source.values, "present", f"{ts} AS ts", "part", "off", "bad"]
+    return Fragment(f"SELECT {', '.join(chosen)} FROM ({source.sql})", (*columns, PRESENT, TS, PART, OFF, BAD))
 
 
 def build_table_sink(step: TableSink, source: TableRelation) -> Fragment:

@@ -9,17 +9,17 @@ from holdfast.types import Schema
 
 
 def build_stream_source(schema: Schema, view: str, timestamp: Maybe[TimestampColumn]) -> StreamRelation:
-    """The records of a topic, decoded; records without a value are no rows."""
+    """The records of a topic, decoded; one without a value is a row that is not present."""
     relation = StreamRelation("", schema.key, schema.value)
     ts = timestamp_sql(timestamp, schema.key, schema.value)
-    columns = [*relation.keys, *relation.values, f"{ts} AS ts", "part", "off", "bad"]
-    return StreamRelation(f"SELECT {', '.join(columns)} FROM {view} WHERE NOT tombstone", schema.key, schema.value)
+    columns = [*relation.keys, *relation.values, "NOT tombstone AS present", f"{ts} AS ts", "part", "off", "bad"]
+    return StreamRelation(f"SELECT {', '.join(columns)} FROM {view}", schema.key, schema.value)
 
 
 def build_derived_stream(schema: Schema, view: str) -> StreamRelation:
     """The rows that another query gave in this tick."""
     relation = StreamRelation("", schema.key, schema.value)
-    columns = [*relation.keys, *relation.values, "ts", "part", "off", "0 AS bad"]
+    columns = [*relation.keys, *relation.values, "present", "ts", "part", "off", "0 AS bad"]
     return StreamRelation(f"SELECT {', '.join(columns)} FROM {view}", schema.key, schema.value)
 
 
