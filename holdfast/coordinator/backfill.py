@@ -1,11 +1,11 @@
 """The next slice of queries that are catching up.
 
-A query of a topic reads it by ranges up to the ends of the remap. A query of a table takes the table's rows as of the
+A query of topics reads them by ranges up to the ends of the remap. A query of tables takes the tables' rows as of the
 last tick, all in one slice. A query of a derived stream reads the stream's sink topic as far as it is published, and
-then what is still owed to it. Queries at the same place of the same input share a slice.
+then what is still owed to it. Queries at the same place of the same inputs share a slice.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from holdfast.kafka.admin import Admin
 from holdfast.kafka.consumer import RangeReader
 from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.runtime.dataflow import Dataflow
-from holdfast.runtime.program import ObjectInput, Program, TopicInput
+from holdfast.runtime.program import Program, TopicInput
 from holdfast.runtime.progress import read_ends
 from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.spark.engine import ViewInput
@@ -48,17 +48,17 @@ class Backfill:
     def next(self, waiting: Mapping[QueryId, Program], dataflow: Dataflow, remap: Ends) -> Piece:
         """The next slice of the first waiting query and of those that can share it."""
         first = next(iter(waiting.values()))
-        (source,) = first.sources
-        if isinstance(source, TopicInput):
-            return self._of_topic(first, source.topic, waiting, remap)
-        keeper = dataflow.keeper(source.name)
-        assert keeper is not None
-        together = {
-            q: p for q, p in waiting.items() if p.sources == first.sources and self._at(q) == self._at(first.query)
-        }
-        if keeper.collection is not None:
-            return self._of_table(source.name, keeper, together)
-        return self._of_derived_stream(source, keeper, together)
+        at = self._at(first.query)
+        together = {q: p for q, p in waiting.items() if _reads_same(p, first) and self._at(q) == at}
+        keepers = {name: keeper for name in sorted(first.objects) if (keeper := dataflow.keeper(name)) is not None}
+        tables = {name: keeper for name, keeper in keepers.items() if keeper.collection is not None}
+        if tables:
+            return self._of_tables(tables, together)
+        if not keepers:
+            return self._of_topics(first.topics, at, together, remap)
+        assert self.publishing is not None
+        with self.publishing.paused():
+            return self._of_derived_streams(keepers, first.topics, at, together, remap)
 
     def set_floor(self, ends: Iterable[Moved]) -> None:
         """What sink topics hold up to here was written by a store that is given up: it will all be written again."""
@@ -68,17 +68,13 @@ class Backfill:
     def _at(self, query: QueryId) -> dict[Partition, int]:
         return read_ends(self._store.positions(query))
 
-    def _of_topic(self, first: Program, topic: TopicName, waiting: Mapping[QueryId, Program], remap: Ends) -> Piece:
-        at = self._at(first.query)
-        together = {
-            q: p for q, p in waiting.items() if p.topics == first.topics and not p.objects and self._at(q) == at
-        }
-        ends = {p: end for p, end in remap.items() if p[0] == topic}
+    def _of_topics(self, topics: Set[TopicName], at: Ends, together: Mapping[QueryId, Program], remap: Ends) -> Piece:
+        ends = {p: end for p, end in remap.items() if p[0] in topics}
         starts = self._starts(at, ends)
         until = bounded(starts, ends, self._settings.max_records_per_tick)
         last = all(until[p] >= end for p, end in ends.items())
-        topics = self._read({p: (starts[p], end) for p, end in until.items()})
-        return Piece(together, TickInputs(topics), as_moved(until), _part(until, ends), last)
+        read = self._read({p: (starts[p], end) for p, end in until.items()})
+        return Piece(together, TickInputs(read), as_moved(until), _part(until, ends), last)
 
     def _starts(self, at: Ends, ends: Ends) -> dict[Partition, int]:
         unread = [p for p in ends if p not in at]
@@ -95,34 +91,54 @@ class Backfill:
         wanted = {p: r for p, r in ranges.items() if r[1] > r[0]}
         return by_topic(self._ranges.read(wanted)) if wanted else {}
 
-    def _of_table(self, name: ObjectName, keeper: Program, together: Mapping[QueryId, Program]) -> Piece:
-        assert keeper.collection is not None
+    def _of_tables(self, keepers: Mapping[ObjectName, Program], together: Mapping[QueryId, Program]) -> Piece:
+        """The rows of all tables as of one time."""
         at = self._clock.read_time()
-        self._store.set_upper([keeper.collection], Time(at + 1))
-        pages = list(self._store.snapshot(keeper.collection, at))
-        inputs = TickInputs({}, {name: as_delta(pages, keeper.layout)} if pages else {})
-        return Piece(together, inputs, (), 1.0, last=True)
+        rows: dict[ObjectName, pa.Table] = {}
+        for name, keeper in keepers.items():
+            assert keeper.collection is not None
+            self._store.set_upper([keeper.collection], Time(at + 1))
+            pages = list(self._store.snapshot(keeper.collection, at))
+            if pages:
+                rows[name] = as_delta(pages, keeper.layout)
+        return Piece(together, TickInputs({}, rows), (), 1.0, last=True)
 
-    def _of_derived_stream(self, source: ObjectInput, keeper: Program, together: Mapping[QueryId, Program]) -> Piece:
-        assert keeper.sink is not None
-        assert self.publishing is not None
-        topic = keeper.sink.topic
-        decoder = Decoder(keeper.schema, keeper.sink.encoder.formats)
-        with self.publishing.paused():
-            owed = [o for o in self._store.owed() if o.sink == keeper.query]
-            ends = {
-                p: end for p, end in as_ends(self._store.published_at(self._store.last_time())).items() if p[0] == topic
-            }
-            starts = self._above_floor(self._starts(self._at(next(iter(together))), ends), ends)
-            until = bounded(starts, ends, self._settings.max_records_per_tick)
-            if any(until[p] > start for p, start in starts.items()):
-                reading = TopicInput(topic, decoder, decoded_view(topic, decoder))
-                topics = self._read({p: (starts[p], end) for p, end in until.items()})
-                inputs = TickInputs(topics, decoded={source.name: reading} if topics else {})
-                return Piece(together, inputs, as_moved(until), _part(until, ends), last=False)
-            rows = [self._store.owed_rows(keeper.query, o.time) for o in sorted(owed, key=lambda o: o.time)]
-        inputs = TickInputs({}, {source.name: as_stream(rows)} if rows else {})
-        return Piece(together, inputs, (), 1.0, last=True)
+    def _of_derived_streams(
+        self,
+        keepers: Mapping[ObjectName, Program],
+        topics: Set[TopicName],
+        at: Ends,
+        together: Mapping[QueryId, Program],
+        remap: Ends,
+    ) -> Piece:
+        """What is published of the streams, with what the topics beside them have; at last what is still owed."""
+        readings: dict[ObjectName, TopicInput] = {}
+        for name, keeper in keepers.items():
+            assert keeper.sink is not None
+            decoder = Decoder(keeper.schema, keeper.sink.encoder.formats)
+            readings[name] = TopicInput(keeper.sink.topic, decoder, decoded_view(keeper.sink.topic, decoder))
+        sinks = {reading.topic for reading in readings.values()}
+        published = as_ends(self._store.published_at(self._store.last_time()))
+        ends = {p: end for p, end in published.items() if p[0] in sinks}
+        starts = self._above_floor(self._starts(at, ends), ends)
+        raw = {p: end for p, end in remap.items() if p[0] in topics}
+        starts, ends = {**starts, **self._starts(at, raw)}, {**ends, **raw}
+        until = bounded(starts, ends, self._settings.max_records_per_tick)
+        if any(until[p] > start for p, start in starts.items()):
+            read = self._read({p: (starts[p], end) for p, end in until.items()})
+            decoded = {name: reading for name, reading in readings.items() if reading.topic in read}
+            return Piece(together, TickInputs(read, decoded=decoded), as_moved(until), _part(until, ends), last=False)
+        owed = sorted((o for o in self._store.owed()), key=lambda o: o.time)
+        rows: dict[ObjectName, pa.Table] = {}
+        for name, keeper in keepers.items():
+            parts = [self._store.owed_rows(keeper.query, o.time) for o in owed if o.sink == keeper.query]
+            if parts:
+                rows[name] = as_stream(parts)
+        return Piece(together, TickInputs({}, rows), (), 1.0, last=True)
+
+
+def _reads_same(program: Program, other: Program) -> bool:
+    return program.topics == other.topics and program.objects == other.objects
 
 
 def as_delta(pages: list[pa.Table], layout: Layout) -> pa.Table:
