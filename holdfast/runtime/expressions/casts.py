@@ -6,14 +6,10 @@ from datetime import date, datetime, time, timedelta, timezone
 
 from holdfast.errors import Feature, NotYetSupported
 from holdfast.runtime.expressions.coercion import as_decimal
-from holdfast.runtime.expressions.physical import Dialect, field_name, physical_type, string_literal
+from holdfast.runtime.expressions.physical import Dialect, NotRenderable, field_name, physical_type, string_literal
 from holdfast.runtime.functions.maths import wrap32, wrap64
 from holdfast.runtime.functions.strings import trimmed
 from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct, is_number
-
-
-class NotRenderable(Exception):
-    """This dialect has no form that is proven equal; run the expression on Spark."""
 
 
 def refusal(source: SqlType, target: SqlType, dialect: Dialect) -> Exception:

@@ -1,8 +1,7 @@
 """Arithmetic, comparison and LIKE in both dialects."""
 
-from holdfast.runtime.expressions.casts import NotRenderable
 from holdfast.runtime.expressions.coercion import MAX_PRECISION
-from holdfast.runtime.expressions.physical import Dialect, physical_type, string_literal
+from holdfast.runtime.expressions.physical import Dialect, NotRenderable, physical_type, string_literal
 from holdfast.runtime.expressions.tree import Operator
 from holdfast.runtime.functions.maths import wrap32, wrap64
 from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct

@@ -20,6 +20,10 @@ class Dialect(Enum):
     DUCKDB = "DuckDB"
 
 
+class NotRenderable(Exception):
+    """This dialect has no form that is proven equal; run the expression on Spark."""
+
+
 _SPARK = {
     Scalar.BOOLEAN: "BOOLEAN",
     Scalar.INTEGER: "INT",

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from holdfast.errors import Feature, NotSupported, NotYetSupported, TypeMismatch
 from holdfast.runtime.expressions import tree
-from holdfast.runtime.expressions.casts import NotRenderable, cast, moment_literal, struct
+from holdfast.runtime.expressions.casts import cast, moment_literal, struct
 from holdfast.runtime.expressions.coercion import as_decimal, comparison_type
 from holdfast.runtime.expressions.operators import (
     arithmetic,
@@ -21,7 +21,7 @@ from holdfast.runtime.expressions.operators import (
     like_constant,
     negate,
 )
-from holdfast.runtime.expressions.physical import Dialect, field_name, physical_type, string_literal
+from holdfast.runtime.expressions.physical import Dialect, NotRenderable, field_name, physical_type, string_literal
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.tree import Expression, Operator
 from holdfast.runtime.expressions.typing import given, infer, literal_decimal, type_of

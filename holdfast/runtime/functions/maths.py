@@ -1,18 +1,14 @@
 """Functions of numbers. Whole numbers wrap around as Java's do."""
 
-from collections.abc import Callable
-
-from holdfast.errors import Feature, NotYetSupported
 from holdfast.runtime.expressions.physical import duckdb_type, spark_type
 from holdfast.runtime.functions.declaration import (
-    Arguments,
     Example,
     ScalarForm,
     ScalarFunction,
     first,
 )
-from holdfast.runtime.functions.parameters import DECIMAL, Chosen
-from holdfast.types import Decimal, Scalar, SqlType
+from holdfast.runtime.functions.parameters import DECIMAL
+from holdfast.types import Scalar
 
 CATEGORY = "MATHEMATICAL"
 INTEGER, BIGINT, DOUBLE = Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE
@@ -57,56 +53,6 @@ def _step(name: str) -> tuple[ScalarForm, ...]:
     )
 
 
-def _halves_up(value: str, scale: int, places: int) -> str:
-    """Numbers in the middle go up, also negative ones: a cast rounds away from zero, so those move one unit first."""
-    unit = "1" if scale == 0 else f"0.{'0' * (scale - 1)}1"
-    return f"CASE WHEN {value} < 0 THEN {value} + {unit} ELSE {value} END" if places < scale else value
-
-
-def _places(arguments: Arguments) -> int:
-    places = arguments.constants[1] if len(arguments.constants) > 1 else 0
-    if not isinstance(places, int) or places < 0:
-        raise NotYetSupported(
-            Feature.FUNCTION,
-            "ROUND to computed places",
-            "ROUND needs its number of places as a literal",
-            detail="Only whole numbers from 0 on are taken so far.",
-        )
-    return places
-
-
-def _round_decimal(cast: str, type_name: Callable[[SqlType], str]) -> Callable[[Arguments], str]:
-    def write(arguments: Arguments) -> str:
-        source = arguments.type(0)
-        assert isinstance(source, Decimal)
-        places = min(_places(arguments), source.scale)
-        middle = Decimal(min(source.precision + 1, 38), places)
-        rounded = f"{cast}({_halves_up(arguments.texts[0], source.scale, places)} AS {type_name(middle)})"
-        return f"{cast}({rounded} AS {type_name(arguments.returns)})"
-
-    return write
-
-
-def _round_double(arguments: Arguments) -> str:
-    """Through the shortest decimal text of the number, as Java's BigDecimal.valueOf; what has none stays itself."""
-    places = min(_places(arguments), 17)
-    text = arguments.texts[0]
-    exact = f"CAST(CAST({text} AS STRING) AS DECIMAL(38,18))"
-    rounded = f"CAST(CAST({_halves_up(exact, 18, places)} AS DECIMAL(38,{places})) AS DOUBLE)"
-    return f"COALESCE({rounded}, {text})"
-
-
-def _whole_part(types: tuple[Chosen, ...]) -> SqlType:
-    source = first(types)
-    assert isinstance(source, Decimal)
-    return Decimal(max(source.precision - source.scale, 1), 0)
-
-
-_ROUND_DECIMAL = {
-    "spark": _round_decimal("CAST", spark_type),
-    "duckdb": _round_decimal("TRY_CAST", duckdb_type),
-}
-
 FUNCTIONS = (
     ScalarFunction(
         name="ABS",
@@ -130,41 +76,6 @@ FUNCTIONS = (
         doc="The greatest whole number that is not greater.",
         forms=_step("floor"),
         examples=(Example(call="FLOOR(CAST(-1.2 AS DOUBLE))", gives="CAST(-2 AS DOUBLE)"),),
-    ),
-    ScalarFunction(
-        name="ROUND",
-        doc="The nearest number with as many digits after the point as the second argument says, or none. "
-        "Numbers in the middle go up.",
-        forms=(
-            ScalarForm(parameters=(INTEGER,), returns=BIGINT, spark="CAST({0} AS BIGINT)", duckdb="{0}::BIGINT"),
-            ScalarForm(parameters=(BIGINT,), returns=BIGINT, spark="{0}", duckdb="{0}"),
-            ScalarForm(
-                parameters=(DECIMAL,),
-                returns=_whole_part,
-                spark=_ROUND_DECIMAL["spark"],
-                duckdb=_ROUND_DECIMAL["duckdb"],
-            ),
-            ScalarForm(
-                parameters=(DOUBLE,),
-                returns=BIGINT,
-                spark="floor({0} + 0.5D)",
-                duckdb="CASE WHEN isnan({0}) THEN 0 WHEN {0} >= 9223372036854775807 THEN 9223372036854775807"
-                " WHEN {0} <= -9223372036854775808 THEN -9223372036854775808"
-                " ELSE CAST(floor({0} + 0.5::DOUBLE) AS BIGINT) END",
-            ),
-            ScalarForm(
-                parameters=(DECIMAL, INTEGER),
-                returns=first,
-                spark=_ROUND_DECIMAL["spark"],
-                duckdb=_ROUND_DECIMAL["duckdb"],
-            ),
-            ScalarForm(parameters=(DOUBLE, INTEGER), returns=DOUBLE, spark=_round_double, duckdb=None),
-        ),
-        examples=(
-            Example(call="ROUND(1.5)", gives="CAST(2 AS DECIMAL(1, 0))"),
-            Example(call="ROUND(-1.5)", gives="CAST(-1 AS DECIMAL(1, 0))"),
-            Example(call="ROUND(CAST(2.345 AS DOUBLE), 2)", gives="CAST(2.35 AS DOUBLE)"),
-        ),
     ),
     ScalarFunction(
         name="SIGN",

@@ -1,5 +1,6 @@
 """What functions of numbers give for values that are easily got wrong."""
 
+from decimal import Decimal as Number
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -67,6 +68,33 @@ CALLS: list[tuple[str, Any]] = [
     ("RANDOM() = RANDOM()", False),
     ("GEO_DISTANCE(51.5257, -0.1122, -33.9323, 18.4197)", 9673.40421197142),
     ("GEO_DISTANCE(0, 0, 0, 180, ' Miles ')", 12437.56),
+    ("ROUND(1234.567, -2)", Number("1200.000")),
+    ("ROUND(-1250.0, -2)", Number("-1200.0")),
+    ("ROUND(1250.0, -2)", Number("1300.0")),
+    ("ROUND(99.9, -3)", Number("0.0")),
+    ("ROUND(1.25, 1 + 0)", Number("1.30")),
+    ("ROUND(-1.25, 1 + 0)", Number("-1.20")),
+    ("ROUND(1.25, CAST(NULL AS INT))", None),
+    ("ROUND(1.25, 7 + 2)", Number("1.25")),
+    ("ROUND(15.25, 0 - 1)", Number("20.00")),
+    ("ROUND(15.25, 0 - 9)", Number("0.00")),
+    ("ROUND(1.005E0, 1 + 1)", 1.01),
+    ("ROUND(-1.005E0, 2)", -1.0),
+    ("ROUND(1155E0, -1)", 1160.0),
+    ("ROUND(1E300, 3)", 1e300),
+    ("ROUND(1E0, CAST(NULL AS INT))", None),
+    ("TRUNC(7)", 7),
+    ("TRUNC(-1.9)", Number(-1)),
+    ("TRUNC(1.999, 2)", Number("1.990")),
+    ("TRUNC(-1.999, 1)", Number("-1.900")),
+    ("TRUNC(1999.5, -3)", Number("1000.0")),
+    ("TRUNC(1.999, 1 + 1)", Number("1.990")),
+    ("TRUNC(-2.5E0)", -2),
+    ("TRUNC(1E300)", 2**63 - 1),
+    ("TRUNC(-1.005E0, 2)", -1.0),
+    ("TRUNC(0.1E0 + 0.2E0, 5)", 0.3),
+    (f"TRUNC({NULL})", None),
+    (f"TRUNC({NULL}, 1)", None),
     ("GEO_DISTANCE(91, 0, 0, 0)", None),
     ("GEO_DISTANCE(0, 181, 0, 0)", None),
     (f"GEO_DISTANCE({NULL}, 0, 0, 0)", None),

@@ -70,7 +70,7 @@ NUMBER_CASTS = tuple(
     f"CAST(A AS {t})"
     for t in ("INT", "BIGINT", "DOUBLE", "DECIMAL(10, 2)", "DECIMAL(4, 1)", "DECIMAL(38, 18)", "STRING")
 )
-NUMBER_FUNCTIONS = ("ABS(A)", "FLOOR(A)", "CEIL(A)", "ROUND(A)", "SQRT(A)", "SIGN(A)")
+NUMBER_FUNCTIONS = ("TRUNC(A)", "ABS(A)", "FLOOR(A)", "CEIL(A)", "ROUND(A)", "SQRT(A)", "SIGN(A)")
 
 
 def pairs(values: list) -> list[tuple]:
@@ -152,14 +152,19 @@ CASES = {
     ),
     "dates": (
         relation(Scalar.DATE, DATES),
-        (*COMPARISONS, "CAST(A AS STRING)", "CAST(A AS TIMESTAMP)", "A > '2000-01-01'", "A = DATE '2024-02-29'"),
+        (*COMPARISONS, "CAST(A AS STRING)", "CAST(A AS TIMESTAMP)", "A > '2000-01-01'", "A = DATE '2024-02-29'",
+         "UNIX_DATE(DATEADD(DAYS, 3, A))", "UNIX_DATE(DATEADD(HOURS, -49, A))", "UNIX_DATE(A)",
+         "UNIX_DATE(DATESUB(MILLISECOND, 1, A))", "UNIX_DATE(DATESUB(DAY, 2147483647, A))",
+         "UNIX_DATE(FROM_DAYS(UNIX_DATE(A) - 1))"),
     ),
     "timestamps": (
         relation(Scalar.TIMESTAMP, MOMENTS),
         (*COMPARISONS, "CAST(A AS STRING)", "CAST(A AS DATE)", "CAST(A AS TIME)", "A > '2000-01-01T00:00:00'",
-         "A = '2024-02-29T12:34:56.789'", "A = '2024-02-29T14:34:56.789+02:00'", "A >= CAST('2024-02-29' AS DATE)"),
+         "A = '2024-02-29T12:34:56.789'", "A = '2024-02-29T14:34:56.789+02:00'",
+         "A >= CAST('2024-02-29' AS DATE)", "UNIX_TIMESTAMP(A)"),
     ),
-    "times": (relation(Scalar.TIME, TIMES), (*COMPARISONS, "CAST(A AS STRING)", "A > '00:01'")),
+    "times": (relation(Scalar.TIME, TIMES), (*COMPARISONS, "CAST(A AS STRING)", "A > '00:01'", "TIMEADD(HOURS, 25, A)",
+                                         "TIMEADD(SECONDS, -1, A)", "TIMESUB(MINUTES, 1, A)")),
     "nested": (
         Relation(
             (
