@@ -1,6 +1,7 @@
 """Arithmetic, comparison and LIKE in both dialects."""
 
 from holdfast.runtime.expressions.coercion import MAX_PRECISION
+from holdfast.runtime.expressions.comparable import comparable
 from holdfast.runtime.expressions.physical import Dialect, NotRenderable, physical_type, string_literal
 from holdfast.runtime.expressions.tree import Operator
 from holdfast.runtime.functions.maths import wrap32, wrap64
@@ -57,8 +58,7 @@ def negate(type_: SqlType, text: str, dialect: Dialect) -> str:
 def comparison(operator: Operator, type_: SqlType, left: str, right: str, dialect: Dialect) -> str:
     """Both operands already have `type_`; NULL when one is NULL, except for IS [NOT] DISTINCT FROM."""
     if dialect is Dialect.SPARK:
-        if isinstance(type_, Map):
-            left, right = (f"array_sort(map_entries({side}))" for side in (left, right))
+        left, right = comparable(left, type_), comparable(right, type_)
         if operator is Operator.IS_DISTINCT:
             return f"(NOT ({left} <=> {right}))"
         if operator is Operator.IS_NOT_DISTINCT:

@@ -304,7 +304,9 @@ class Renderer:
         inner = Renderer(self.scope.with_parameters(columns), self.dialect, self.release)
         body = inner.as_type(expression.body, chosen.returns)
         listed = ", ".join(names)
-        return f"({listed}) -> {body}" if self.spark else f"lambda {listed}: {body}"
+        if not self.spark:
+            return f"lambda {listed}: {body}"
+        return f"({listed}) -> {body}" if len(names) > 1 else f"{listed} -> {body}"
 
     def _subscript(self, base: Expression, index: Expression) -> str:
         container, type_ = self.text(base), self.known(base)
@@ -334,14 +336,22 @@ class Renderer:
         type_ = self.known(expression)
         assert isinstance(type_, Map)
         pairs = [(self.as_type(e.key, type_.key), self.as_type(e.value, type_.value)) for e in entries]
-        constant = all(isinstance(e.key, tree.StringLiteral) for e in entries)
-        if not constant or len({key for key, _ in pairs}) < len(pairs):
-            # An engine would raise for a key that is NULL or comes twice.
-            message = "the keys of a MAP must be different string literals"
-            raise NotYetSupported(Feature.EXPRESSION, "MAP with computed keys", message, position=expression.position)
+        computed = [key for entry, (key, _) in zip(entries, pairs, strict=True) if _constant(entry.key) is None]
         if self.spark:
-            return f"map({', '.join(f'{key}, {value}' for key, value in pairs)})"
+            return self._spark_map(type_, pairs, computed)
+        if computed or len({key for key, _ in pairs}) < len(pairs):
+            raise NotRenderable("MAP with keys that may be NULL or come twice")
         return f"MAP {{{', '.join(f'{key}: {value}' for key, value in pairs)}}}"
+
+    @staticmethod
+    def _spark_map(type_: Map, pairs: list[tuple[str, str]], computed: list[str]) -> str:
+        """A text key that is NULL becomes the text null, as ksqlDB's formats write it; any other has no map."""
+        if type_.key is Scalar.STRING:
+            pairs = [(f"COALESCE({key}, 'null')" if key in computed else key, value) for key, value in pairs]
+        written = f"map({', '.join(f'{key}, {value}' for key, value in pairs)})"
+        if type_.key is Scalar.STRING or not computed:
+            return written
+        return f"(CASE WHEN {' AND '.join(f'{key} IS NOT NULL' for key in computed)} THEN {written} END)"
 
 
 def _constant(expression: Expression) -> Constant:

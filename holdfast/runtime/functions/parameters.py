@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from holdfast.runtime.expressions.coercion import assignable, common_type
-from holdfast.types import Array, Decimal, Map, Scalar, SqlType, is_number
+from holdfast.types import Array, Decimal, Map, Scalar, SqlType, is_number, is_scalar
 
 
 class Family(Enum):
@@ -18,11 +18,19 @@ class Family(Enum):
     ANY = "ANY"
     NUMBER = "NUMBER"
     DECIMAL = "DECIMAL"
+    PRIMITIVE = "PRIMITIVE"
+    """Every type without parts."""
 
     def has(self, type_: SqlType) -> bool:
-        if self is Family.ANY:
-            return True
-        return isinstance(type_, Decimal) if self is Family.DECIMAL else is_number(type_)
+        match self:
+            case Family.ANY:
+                return True
+            case Family.NUMBER:
+                return is_number(type_)
+            case Family.DECIMAL:
+                return isinstance(type_, Decimal)
+            case Family.PRIMITIVE:
+                return is_scalar(type_)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,15 @@ from holdfast.errors import Feature, NotYetSupported, Position, TypeMismatch, Un
 from holdfast.runtime.expressions.tree import Call
 from holdfast.runtime.functions import (
     aggregates,
+    arrays,
     characters,
     conditionals,
     dates,
     durations,
     encodings,
     geo,
+    lambdas,
+    maps,
     masks,
     maths,
     regexes,
@@ -63,6 +66,9 @@ MODULES: tuple[Module, ...] = (
     conditionals,
     dates,
     durations,
+    arrays,
+    maps,
+    lambdas,
     geo,
     aggregates,
 )

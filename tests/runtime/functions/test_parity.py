@@ -179,7 +179,8 @@ CASES = {
         ("A[I]", "A[1]", "A[-1]", "M['a']", "M['z']", "S->`x`", "S->X", "ARRAY[I, 2]", "MAP('k':=I)['k']",
          "STRUCT(a:=I, b:='t')->B", "CAST(A AS ARRAY<BIGINT>)", "CAST(A AS ARRAY<STRING>)", "COALESCE(A, ARRAY[9])",
          "A = ARRAY[1, NULL, 3]", "M = MAP('a':=1)", "CAST(M AS MAP<STRING, STRING>)",
-         "CAST(S AS STRUCT<X STRING, Y INT>)->X", "A IS NULL", "S IS NOT NULL"),
+         "CAST(S AS STRUCT<X STRING, Y INT>)->X", "ARRAY_LENGTH(A)", "MAP_KEYS(M)",
+         "MAP_VALUES(M)", "A IS NULL", "S IS NOT NULL"),
     ),
 }  # fmt: skip
 
