@@ -43,7 +43,7 @@ from holdfast.runtime.store.duckdb.store import DuckDbStore, open_store
 from holdfast.runtime.tick import Ticker
 from holdfast.serving.insert import row_of
 from holdfast.serving.pull import pull
-from holdfast.serving.push import StreamPush, TablePush
+from holdfast.serving.push import RowReader, StreamPush, TablePush
 from holdfast.serving.results import PullResult, Push
 from holdfast.serving.streams import StreamReader
 from holdfast.serving.times import Times
@@ -130,10 +130,12 @@ class Service:
 
         self._clock = Clock(store)
         self._engine = Engine(self._sessions, spark_kafka_options(settings))
-        self._decoder = RecordDecoder(self._engine)
+        decoder = RecordDecoder(self._engine)
+        # Clients' jobs run beside the ticks, over views of the same names.
+        self._reading = Engine(self._sessions.apart(), spark_kafka_options(settings))
         self._reader = TopicReader(settings, self._admin)
         undo.callback(self._reader.close)
-        ticker = Ticker(self._engine, store, self._decoder)
+        ticker = Ticker(self._engine, store, decoder)
         backfill = Backfill(settings, store, self._clock, self._admin, self._ranges)
         self._cluster = Cluster(
             settings, store, ticker, self._clock, self._admin, Intake(settings, self._reader), backfill
@@ -144,7 +146,10 @@ class Service:
         self._commands.follow(last + 1)
         self._writer = RecordWriter(settings)
         self._times = Times(store, self._clock.read_time, self._cluster.status)
-        self._streams = StreamReader(store, self._admin, self._ranges, self._decoder, self._clock.read_time, raw)
+        self._streams = StreamReader(
+            store, self._admin, self._ranges, RecordDecoder(self._reading), self._clock.read_time, raw
+        )
+        self._rows = RowReader(store, self._reading)
         self._coordinator = Coordinator(self._cluster, self._commands, store, self._clock)
         backfill.publishing = self._cluster.publishing = self._publishing
         self._cluster.listeners.append(lambda _time, _outcome: self._wakeup.ring())
@@ -221,7 +226,7 @@ class Service:
     # -- reading and writing -------------------------------------------------------------------------
 
     def pull(self, bound: BoundSelect) -> PullResult:
-        return pull(bound, self._store, self._engine, self._times)
+        return pull(bound, self._store, self._reading, self._times)
 
     def push(self, bound: BoundSelect, properties: Mapping[str, str]) -> Push:
         """Start a push query; it lives until it is closed."""
@@ -231,9 +236,9 @@ class Service:
                 raise NotSupported("too many push queries are open", hint="Close some of them.")
         if isinstance(bound.relation, Stream):
             place = self._streams.start(bound.relation, earliest=earliest)
-            started: Push = StreamPush(bound, self._streams, self._engine, self._store, self._wakeup, place)
+            started: Push = StreamPush(bound, self._streams, self._rows, self._wakeup, place)
         else:
-            started = TablePush(bound, self._store, self._engine, self._times, self._wakeup, snapshot=earliest)
+            started = TablePush(bound, self._rows, self._times, self._wakeup, snapshot=earliest)
         with self._pushes_lock:
             self._pushes[started.id] = started
         return started

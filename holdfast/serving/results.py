@@ -1,6 +1,7 @@
 """What reads give: columns, and rows as Arrow, with the time they are of."""
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
@@ -29,24 +30,33 @@ class PullResult:
 
 @dataclass(frozen=True, slots=True)
 class PushBatch:
-    """Rows that became true, and keys that ceased to be, up to a time: everything before it has been sent.
+    """Rows that became true, and keys that ceased to be.
 
     `rows` has the columns by position (`r0`, …) and, last, `tombstone` BOOLEAN. In a tombstone only the columns that
-    are made of key columns have values.
+    are made of key columns have values. `time` is the time up to which, with these rows, everything was given; None
+    while more of the same time is to come. Readers at the same place share a batch, and what was made of it.
     """
 
     rows: pa.Table
-    time: Time
+    time: Time | None
+    encoded: dict[Hashable, bytes] = field(default_factory=dict, compare=False, repr=False)
 
 
 class Push(Protocol):
-    """A push query. For one reader; `close` may come from any thread."""
+    """A push query. For one reader; `ready` and `close` may come from any thread."""
 
     @property
     def id(self) -> str: ...
 
     @property
     def columns(self) -> tuple[ResultColumn, ...]: ...
+
+    @property
+    def time(self) -> Time | None:
+        """The time up to which everything was given, as of the last `next`; None while it is in the middle of one."""
+
+    def ready(self) -> bool:
+        """Whether `next` may have something to give or to raise at once. Never waits, and asks no disk."""
 
     def next(self, timeout: float) -> PushBatch | None:
         """The next rows, or None when there were none within `timeout` seconds.

@@ -1,8 +1,6 @@
 """Reads streams again from their topics, as far as they are visible."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from threading import Lock
 from typing import Protocol
 
 import pyarrow as pa
@@ -14,10 +12,13 @@ from holdfast.runtime.program import TopicInput
 from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.spark.views import decoded_view
 from holdfast.runtime.store.port import Store, Time
+from holdfast.serving.shared import Shared
 
 Partition = tuple[TopicName, int]
 StreamPlace = Mapping[Partition, int]
 """The offset to be read next, per partition."""
+Stretch = tuple[tuple[Partition, tuple[int, int]], ...]
+"""Offsets from and up to, per partition."""
 
 
 class Offsets(Protocol):
@@ -50,40 +51,39 @@ class StreamReader:
     ) -> None:
         self._store, self._admin, self._ranges, self._decoder = store, admin, ranges, decoder
         self._read_time, self._records = read_time, records
-        self._kept: OrderedDict[tuple[object, ...], pa.Table] = OrderedDict()
-        self._lock = Lock()
+        self._decoded: Shared[pa.Table] = Shared(KEPT_BATCHES)
 
     def start(self, stream: CatalogObject, *, earliest: bool) -> StreamPlace:
         """Where a reader begins: behind everything visible, or at the first record that the topic still has."""
-        ends = self.ends(stream)
+        ends = self.visible(stream)[1]
         return self._admin.starts(ends) if earliest else ends
 
-    def ends(self, stream: CatalogObject) -> dict[Partition, int]:
-        """How far a stream is visible: by the remap, or for a derived one, by what is published."""
-        marks = self._store.published_at(self._store.last_time()) if stream.derived else self._store.remap_ends()
-        return {(m.topic, m.partition): m.end_offset for m in marks if m.topic == stream.topic}
+    def visible(self, stream: CatalogObject) -> tuple[Time, dict[Partition, int]]:
+        """A time, and how far the stream is visible at it: by the remap, or for a derived one, by what is published.
 
-    def read(self, stream: CatalogObject, place: StreamPlace, most: int) -> tuple[pa.Table, StreamPlace, Time] | None:
-        """The rows at a place, at most about `most`, the place behind them and their time."""
+        What a tick owes to its sink topic is not visible yet: the time is then before that tick.
+        """
         time = self._read_time()
-        ranges = {}
-        for partition, end in self.ends(stream).items():
-            start = place.get(partition, 0)
-            if end > start:
-                ranges[partition] = (start, min(end, start + most))
-        if not ranges:
-            return None
-        return self._decoded(stream, ranges), {**place, **{p: end for p, (_, end) in ranges.items()}}, time
+        if stream.query is None:
+            marks = self._store.remap_at(time)
+        else:
+            owed = [owed.time for owed in self._store.owed() if owed.sink == stream.query]
+            time = Time(min(time, *(at - 1 for at in owed))) if owed else time
+            marks = self._store.published_at(self._store.last_time())
+        return time, {(m.topic, m.partition): m.end_offset for m in marks if m.topic == stream.topic}
 
-    def _decoded(self, stream: CatalogObject, ranges: Mapping[Partition, tuple[int, int]]) -> pa.Table:
-        key = (stream.name, str(stream.schema), *sorted(ranges.items()))
-        with self._lock:
-            if key not in self._kept:
-                decoder = Decoder(stream.schema, stream.formats)
-                source = TopicInput(stream.topic, decoder, decoded_view(stream.topic, decoder))
-                records = self._records(self._ranges.read(ranges))
-                self._kept[key] = self._decoder.decode(source, records)
-                while len(self._kept) > KEPT_BATCHES:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(key)
-            return self._kept[key]
+    def behind(self, stream: CatalogObject, place: StreamPlace) -> bool:
+        """Whether something is behind a place, visible now or in a moment."""
+        marks = self._store.remap_ends() if stream.query is None else self._store.published_at(self._store.last_time())
+        return any(m.end_offset > place.get((m.topic, m.partition), 0) for m in marks if m.topic == stream.topic)
+
+    def read(self, stream: CatalogObject, ranges: Stretch) -> pa.Table:
+        """The rows of ranges of a stream's topic, in order."""
+
+        def decode() -> pa.Table:
+            decoder = Decoder(stream.schema, stream.formats)
+            source = TopicInput(stream.topic, decoder, decoded_view(stream.topic, decoder))
+            rows = self._decoder.decode(source, self._records(self._ranges.read(dict(ranges))))
+            return rows.sort_by([("part", "ascending"), ("off", "ascending")])
+
+        return self._decoded.get((stream.name, str(stream.schema), ranges), decode)

@@ -13,7 +13,7 @@ from holdfast.runtime.spark.engine import Engine
 from holdfast.runtime.store import schemas
 from holdfast.runtime.store.port import Time
 from holdfast.serving.pull import pull
-from holdfast.serving.push import TablePush
+from holdfast.serving.push import RowReader, TablePush
 from holdfast.serving.results import PullResult
 from holdfast.serving.times import Times
 from holdfast.serving.wakeup import Wakeup
@@ -37,6 +37,7 @@ class Reading:
         self.driver = Driver(engine, folder, SQL)
         self.store, self.engine = self.driver.store, engine
         self.wakeup = Wakeup()
+        self.rows = RowReader(self.store, engine)
         self.now = 0
         self.progress = Progress(Status.RUNNING)
         self.times = Times(self.store, lambda: Time(self.now), lambda _query: self.progress)
@@ -72,7 +73,8 @@ class Reading:
 
     def push(self, text: str, *, snapshot: bool = False, store: Any = None) -> TablePush:
         bound = self.bound(text)
-        return TablePush(bound, store or self.store, self.engine, self.times, self.wakeup, snapshot=snapshot)
+        reader = RowReader(store, self.engine) if store is not None else self.rows
+        return TablePush(bound, reader, self.times, self.wakeup, snapshot=snapshot)
 
     def close(self) -> None:
         self.driver.close()

@@ -7,8 +7,9 @@ import pytest
 from holdfast.names import CollectionId
 from holdfast.runtime.expressions.physical import Dialect
 from holdfast.runtime.store.port import Time
+from holdfast.serving import push as pushes
 from holdfast.serving.projection import Projection
-from holdfast.serving.push import TablePush
+from holdfast.serving.push import RowReader, TablePush
 
 from .reading import Reading, plain
 
@@ -114,8 +115,7 @@ def test_an_open_query_keeps_the_history_that_it_has_not_read(reading):
         reading.put("T", {"a": (value, "x")})
     assert least_hold(reading) == place
     assert rows(push) == [("a", 0, False), ("a", 1, False), ("a", 2, False)]
-    read_to = reading.now
-    assert least_hold(reading) == read_to
+    assert least_hold(reading) == reading.store.changed_at(TABLE)
     push.close()
     push.close()
     assert least_hold(reading) == reading.now
@@ -185,7 +185,8 @@ def test_closing_between_the_pages_of_a_snapshot_leaves_no_hold(reading):
         def __getattr__(self, name: str):
             return getattr(reading.store, name)
 
-        def snapshot(self, collection, at):
+        def snapshot(self, collection, at, *, page):
+            del page
             return reading.store.snapshot(collection, at, page=2)
 
     push = reading.push("SELECT id FROM t EMIT CHANGES;", snapshot=True, store=SmallPages())
@@ -194,3 +195,80 @@ def test_closing_between_the_pages_of_a_snapshot_leaves_no_hold(reading):
     with pytest.raises(StopIteration):
         push.next(0)
     assert least_hold(reading) == reading.now
+
+
+def test_a_reader_that_was_away_gets_its_changes_in_parts(reading, monkeypatch):
+    monkeypatch.setattr(pushes, "BATCH_ROWS", 3)
+    push = reading.push("SELECT id, n FROM t EMIT CHANGES;")
+    reading.put("T", {"a": (0, "x")})
+    reading.put("T", {"a": (1, "x"), "b": (1, "x")})
+    large = reading.put("T", {f"k{i}": (i, "x") for i in range(7)})
+    reading.put("T", {"a": None})
+    found = []
+    while (batch := push.next(0)) is not None:
+        found.append((plain(batch.rows), batch.time))
+    assert max(len(rows) for rows, _ in found) == 3
+    told = [row for rows, _ in found for row in rows]
+    assert [row for row in told if row[0] == "a"] == [("a", 0, False), ("a", 1, False), ("a", None, True)]
+    assert ("b", 1, False) in told
+    assert {row for row in told if row[0].startswith("k")} == {(f"k{i}", i, False) for i in range(7)}
+    times = [time for _, time in found]
+    assert times[:-1] == [None] * (len(times) - 1), "only with the last part is everything up to a time given"
+    assert times[-1] == large + 1
+    push.close()
+
+
+def test_a_part_without_a_row_for_the_query_is_passed_over(reading, monkeypatch):
+    monkeypatch.setattr(pushes, "BATCH_ROWS", 1)
+    push = reading.push("SELECT id, n FROM t WHERE n > 5 EMIT CHANGES;")
+    for value in (1, 2, 3, 6):
+        reading.put("T", {f"k{value}": (value, "x")})
+    assert rows(push) == [("k6", 6, False)]
+    push.close()
+
+
+def test_a_reader_is_ready_when_there_is_something_for_it(reading):
+    push = reading.push("SELECT id FROM t EMIT CHANGES;")
+    assert not push.ready()
+    reading.put("I", {1: (1,)})
+    assert not push.ready(), "another table has changed"
+    reading.put("T", {"a": (1, "x")})
+    assert push.ready()
+    assert rows(push) == [("a", False)]
+    assert not push.ready()
+    push.close()
+    assert push.ready(), "there is an end to be told"
+
+
+def test_time_moves_on_for_a_reader_of_a_table_that_does_not(reading):
+    push = reading.push("SELECT id FROM t EMIT CHANGES;")
+    assert push.next(0) is None
+    assert push.time == reading.now
+    reading.now += 5_000
+    assert push.next(0) is None
+    assert push.time == reading.now
+    assert least_hold(reading) == reading.now - 10, "and so does what it holds"
+    push.close()
+
+
+def test_readers_at_the_same_place_share_what_is_read(reading):
+    reads = []
+
+    class Counting:
+        def __getattr__(self, name: str):
+            if name in ("changes", "evaluate_over"):
+                reads.append(name)
+            return getattr(reading.store, name)
+
+    reader = RowReader(Counting(), None)
+    made = [
+        TablePush(reading.bound(text), reader, reading.times, reading.wakeup, snapshot=False)
+        for text in ["SELECT id, n FROM t EMIT CHANGES;"] * 5 + ["SELECT id FROM t WHERE n > 1 EMIT CHANGES;"]
+    ]
+    reading.put("T", {"a": (1, "x"), "b": (2, "x")})
+    batches = [push.next(0) for push in made]
+    assert sorted(reads) == ["changes", "changes", "evaluate_over", "evaluate_over"]
+    assert [sorted(plain(b.rows)) for b in batches] == [[("a", 1, False), ("b", 2, False)]] * 5 + [[("b", False)]]
+    assert batches[0].encoded is batches[4].encoded is not batches[5].encoded
+    for push in made:
+        push.close()

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -76,12 +77,13 @@ class Round:
 
 
 class Engine:
-    """The only way to a Spark job."""
+    """The only way to a Spark job. `run` is for one thread, `select` for any: each has sessions of its own."""
 
     def __init__(self, sessions: Sessions, kafka_options: Mapping[str, str]) -> None:
         self._sessions = sessions
         self._kafka_options = dict(kafka_options)
-        self._prepared = PreparedJobs(sessions.small)
+        self._naming = Lock()
+        self._prepared = PreparedJobs(sessions.small, self._naming)
 
     def run(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table | Failure]:
         """The rows of each fragment. When the whole fails, each is tried alone, so that only the culprit is lost."""
@@ -106,10 +108,13 @@ class Engine:
             with suppress(NotRepeatable):
                 return self._prepared.run(_job(sql, inputs), inputs.inputs)
         session = self._session(inputs)
-        try:
-            return session.sql(self._open(session, inputs) + sql).toArrow()
-        finally:
-            self._close(session, inputs)
+        # Views have names until the statement is analysed; a job that runs needs them no more.
+        with self._naming:
+            try:
+                frame = session.sql(self._open(session, inputs) + sql)
+            finally:
+                self._close(session, inputs)
+        return frame.toArrow()
 
     def prepares(self, inputs: Round) -> bool:
         """Whether a round with such inputs is planned once for all rounds of its kind."""

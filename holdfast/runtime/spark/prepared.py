@@ -54,8 +54,10 @@ class _Planned:
 class PreparedJobs:
     """The jobs of one session. Runs one at a time: the rows of a job lie in a place of its own."""
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, naming: "Lock | None" = None) -> None:
+        """`naming` is held while views of the session have names."""
         self._session = session
+        self._naming = naming or Lock()
         jvm = session.sparkContext._jvm
         assert jvm is not None
         self._system = jvm.java.lang.System
@@ -89,13 +91,14 @@ class PreparedJobs:
         digest = sha1(repr(job).encode(), usedforsecurity=False).hexdigest()[:16]
         properties = {view: f"holdfast.rows.{digest}.{view}" for view in job.views}
         views = {view: rows_sql(schema, properties[view]) for view, schema in job.schemas} | dict(job.derived)
-        try:
-            for view, sql in views.items():
-                self._session.sql(sql).createOrReplaceTempView(view)
-            frame = self._session.sql(job.sql).coalesce(1)
-        finally:
-            for view in views:
-                self._session.catalog.dropTempView(view)
+        with self._naming:
+            try:
+                for view, sql in views.items():
+                    self._session.sql(sql).createOrReplaceTempView(view)
+                frame = self._session.sql(job.sql).coalesce(1)
+            finally:
+                for view in views:
+                    self._session.catalog.dropTempView(view)
         plan = frame._jdf.queryExecution().executedPlan().toString()
         return _Planned(frame, properties, repeatable="Exchange" not in plan and "InMemory" not in plan)
 

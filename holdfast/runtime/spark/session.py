@@ -58,6 +58,12 @@ class Sessions:
     large: SparkSession
     warming: WarmUp
 
+    def apart(self) -> "Sessions":
+        """Two more sessions: names of views in them are not those of the ticks."""
+        large, small = self.large.newSession(), self.large.newSession()
+        _tune(large, small)
+        return Sessions(small=small, large=large, warming=self.warming)
+
     def stop(self) -> None:
         self.warming.join()
         self.small.stop()
@@ -92,11 +98,15 @@ def open_sessions(
         large = builder.getOrCreate()
     large.sparkContext.setLogLevel("ERROR")
     small = large.newSession()
+    _tune(large, small)
+    return Sessions(small=small, large=large, warming=WarmUp(small))
+
+
+def _tune(large: SparkSession, small: SparkSession) -> None:
     cores = large.sparkContext.defaultParallelism
     for session, tuned in ((large, {**LARGE, "spark.sql.shuffle.partitions": str(cores)}), (small, SMALL)):
         for name, value in {**COMMON, **tuned}.items():
             session.conf.set(name, value)
-    return Sessions(small=small, large=large, warming=WarmUp(small))
 
 
 @contextmanager
