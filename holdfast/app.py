@@ -1,16 +1,17 @@
 """The composition root: the one place where the parts are joined."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Event, Lock
 
 import pyarrow as pa
 
 from holdfast.catalog.commands import Command, CommandId, decode_command, encode_command, fold
-from holdfast.catalog.objects import QueryEntry, QueryState, Stream
+from holdfast.catalog.objects import CatalogObject, QueryEntry, QueryState, Stream, Table
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.config import Settings
 from holdfast.coordinator import processing_log
@@ -20,6 +21,7 @@ from holdfast.coordinator.cluster import Cluster
 from holdfast.coordinator.commands import Commands, Done
 from holdfast.coordinator.coordinator import Coordinator
 from holdfast.coordinator.intake import Intake, raw
+from holdfast.coordinator.lag import Lag, Lags
 from holdfast.coordinator.publishing import Publishing
 from holdfast.errors import BindError, ForeignStore, HoldfastError, NotSupported, ServiceTaken
 from holdfast.jars import JarSet, fetch_jars, find_java
@@ -55,7 +57,6 @@ from holdfast.sql.statements import ExplainFormat
 log = logging.getLogger(__name__)
 
 VERSION = "0.1.0"
-MAX_PUSH_QUERIES = 1_000
 ADOPT = CommandId("store", "", "adopt")
 """The command that says which store keeps the service's collections."""
 
@@ -150,6 +151,7 @@ class Service:
             store, self._admin, self._ranges, RecordDecoder(self._reading), self._clock.read_time, raw
         )
         self._rows = RowReader(store, self._reading)
+        self._lags = Lags(store, self._admin, lambda: self.catalog)
         self._coordinator = Coordinator(self._cluster, self._commands, store, self._clock)
         backfill.publishing = self._cluster.publishing = self._publishing
         self._cluster.listeners.append(lambda _time, _outcome: self._wakeup.ring())
@@ -175,7 +177,10 @@ class Service:
 
     def execute(self, parsed: ParsedStatement, properties: Mapping[str, str]) -> Done:
         """Run a statement that changes the catalog."""
-        return self._coordinator.ask(lambda: self._commands.execute(parsed.statement, parsed.text, properties))
+        done = self._coordinator.ask(lambda: self._commands.execute(parsed.statement, parsed.text, properties))
+        # Whoever follows what was dropped is told so.
+        self._wakeup.ring()
+        return done
 
     def queries(self) -> list[QueryInfo]:
         catalog = self.catalog
@@ -232,7 +237,7 @@ class Service:
         """Start a push query; it lives until it is closed."""
         earliest = properties.get("auto.offset.reset", "latest").lower() == "earliest"
         with self._pushes_lock:
-            if len(self._pushes) >= MAX_PUSH_QUERIES:
+            if len(self._pushes) >= self.settings.max_push_queries:
                 raise NotSupported("too many push queries are open", hint="Close some of them.")
         if isinstance(bound.relation, Stream):
             place = self._streams.start(bound.relation, earliest=earliest)
@@ -253,16 +258,26 @@ class Service:
 
     def insert(self, bound: BoundInsert) -> None:
         """Give an object one row; it is durable when this returns."""
-        target = bound.target
+        self.insert_rows(bound.target, row_of(bound, self._store, wall_clock()))
+
+    def insert_rows(self, target: CatalogObject, rows: pa.Table) -> None:
+        """Give an object rows (`present, k0.., c0.., ts`); they are durable when this returns."""
         if target.read_only:
             raise BindError(f'{target.KIND} "{target.name}" is read-only')
-        row = row_of(bound, self._store, wall_clock())
         if target.query is not None and target.query in self.catalog.queries:
             query = target.query
-            self._coordinator.ask(lambda: self._cluster.insert(query, _through_tick(row)))
+            for run in _runs(rows, len(target.schema.key)) if isinstance(target, Table) else (rows,):
+                self._coordinator.ask(partial(self._cluster.insert, query, _through_tick(run)))
             return
-        encoded = Encoder(target.schema, target.formats).encode(row, self._store)
+        encoded = Encoder(target.schema, target.formats).encode(rows, self._store)
         self._writer.write(Outgoing(target.topic, encoded))
+
+    def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
+        """Have a function called whenever push queries may have something; gives how to end it."""
+        return self._wakeup.listen(ring)
+
+    def lags(self) -> Mapping[QueryId, Sequence[Lag]]:
+        return self._lags.lags()
 
     # -- life ----------------------------------------------------------------------------------------
 
@@ -334,5 +349,19 @@ def start_service(settings: Settings, *, progress: Callable[[str], None] = quiet
         return service
 
 
-def _through_tick(row: pa.Table) -> pa.Table:
-    return row.append_column("part", pa.array([0], pa.int32())).append_column("off", pa.array([0], pa.int64()))
+def _runs(rows: pa.Table, keys: int) -> Iterator[pa.Table]:
+    """The rows in their order, cut where a key comes again: a tick changes a key of a table once."""
+    start = 0
+    seen: set[str] = set()
+    for i, key in enumerate(zip(*(rows.column(f"k{n}").to_pylist() for n in range(keys)), strict=True)):
+        if repr(key) in seen:
+            yield rows.slice(start, i - start)
+            start = i
+            seen.clear()
+        seen.add(repr(key))
+    yield rows.slice(start)
+
+
+def _through_tick(rows: pa.Table) -> pa.Table:
+    numbers = pa.array(range(rows.num_rows), pa.int64())
+    return rows.append_column("part", pa.repeat(pa.scalar(0, pa.int32()), rows.num_rows)).append_column("off", numbers)

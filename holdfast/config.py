@@ -63,6 +63,8 @@ class Settings:
     max_records_per_tick: int = 1_000_000
     small_tick_records: int = 5_000
     """Ticks up to this many records are read by the server's own consumer, larger ones by Spark."""
+    max_push_queries: int = 1_000
+    """More push queries than this are refused."""
     transaction_rows: int = 50_000
     """At most this many records are published in one Kafka transaction."""
     store_memory: int
@@ -183,6 +185,7 @@ SETTINGS: Mapping[str, Reader] = {
     "spark_properties": properties,
     "max_records_per_tick": whole(1),
     "small_tick_records": whole(0),
+    "max_push_queries": whole(1),
     "transaction_rows": whole(1),
     "store_memory": size,
     "rebuild": flag,

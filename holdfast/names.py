@@ -19,6 +19,13 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def folded(text: str) -> str:
+    """The name that a statement means by a text: quoted as it is, else in upper case."""
+    if len(text) > 2 and text[0] in '`"' and text[-1] == text[0]:
+        return text[1:-1].replace(text[0] * 2, text[0])
+    return text.upper()
+
+
 def show(name: str) -> str:
     """A name as a user would write it: bare when it folds to itself."""
     return name if PLAIN.match(name) else quote(name)

@@ -1,6 +1,7 @@
 """The HTTP application: ksqlDB's endpoints over a service."""
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,18 +14,33 @@ from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 
 from holdfast.errors import HoldfastError
-from holdfast.server.framing import PROGRESS, framing_for
+from holdfast.names import folded
+from holdfast.server import openapi
+from holdfast.server.cluster import cluster_status
+from holdfast.server.framing import framing_for, wants_progress
+from holdfast.server.inserts import InsertsResponse, Writer, first_lines
 from holdfast.server.problems import Code, Json, Problem, code_of, statement_problem
-from holdfast.server.requests import Asked, Form, asked, read_object, wanted_form
+from holdfast.server.pushes import Pushes
+from holdfast.server.requests import (
+    LINE_TYPES,
+    Asked,
+    Form,
+    as_object,
+    asked,
+    check_origin,
+    check_type,
+    read_object,
+    wanted_form,
+)
 from holdfast.server.service import Service
-from holdfast.server.statements import read_select, run_statements
+from holdfast.server.statements import Statements
+from holdfast.server.statuses import Statuses
 from holdfast.server.streaming import PushResponse, pull_parts
-from holdfast.serving.results import Push
 from holdfast.sql.bound import SelectKind
+from holdfast.sql.session import check_property
 
-MAX_PUSHES = 256
-"""Each open push query has a thread that waits for its rows."""
 MAX_REQUESTS = 64
+"""Threads that answer requests; more requests than this wait for one."""
 
 HEALTH_NAMES = {"store": "metastore", "kafka": "kafka", "ticks": "commandRunner"}
 """What ksqlDB calls the parts."""
@@ -33,114 +49,156 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Pushes:
-    """The push queries that are being sent; all end when the server stops."""
+class Api:
+    """The endpoints; each is a method that answers a request."""
 
     def __init__(self, service: Service) -> None:
-        self._service = service
-        self._open: dict[str, Push] = {}
-        self._stopping = False
-        self.limiter = anyio.CapacityLimiter(MAX_PUSHES)
+        self.service = service
+        self.pushes = Pushes(service)
+        self.statuses = Statuses()
+        self.statements = Statements(service, self.pushes, self.statuses)
+        self.limiter = anyio.CapacityLimiter(MAX_REQUESTS)
 
-    def check_room(self) -> None:
-        if self._stopping:
-            raise Problem(Code.SHUTTING_DOWN, "the server is shutting down")
-        if len(self._open) >= MAX_PUSHES:
-            raise Problem(
-                Code.TOO_MANY_PUSH_QUERIES,
-                f"{MAX_PUSHES} push queries are open, and there can be no more",
-                hint="Close one with /close-query, or by closing its connection.",
-            )
+    async def threaded(self, call: Callable[..., T], *arguments: Any) -> T:
+        return await anyio.to_thread.run_sync(call, *arguments, limiter=self.limiter)
 
-    def add(self, push: Push) -> None:
-        self._open[push.id] = push
+    # -- statements and queries ----------------------------------------------------------------------
 
-    def close(self, push: Push) -> None:
-        self._open.pop(push.id, None)
-        if not self._service.close_push(push.id):
-            push.close()
+    async def ksql(self, request: Request) -> Response:
+        told = asked(await read_object(request), "ksql")
+        return json_response(await self.threaded(self.statements.run, told))
 
-    def close_all(self) -> None:
-        self._stopping = True
-        for push in list(self._open.values()):
-            self.close(push)
+    async def query_stream(self, request: Request) -> Response:
+        body = await read_object(request)
+        form = wanted_form(request.headers.get("accept"), otherwise=Form.DELIMITED)
+        return await self._answer(asked(body, "sql", "ksql"), form)
 
+    async def query(self, request: Request) -> Response:
+        return await self._answer(asked(await read_object(request), "ksql", "sql"), Form.STREAMED)
 
-def make_app(service: Service) -> FastAPI:
-    """The application of a service. `app.state.pushes` has the push queries that are open."""
-    app = FastAPI(title="Holdfast", version=service.version, docs_url="/docs", redoc_url=None)
-    pushes = app.state.pushes = Pushes(service)
-    requests = anyio.CapacityLimiter(MAX_REQUESTS)
-
-    async def threaded(call: Callable[..., T], *arguments: Any) -> T:
-        return await anyio.to_thread.run_sync(call, *arguments, limiter=requests)
-
-    async def answer(told: Asked, form: Form) -> Response:
-        bound = await threaded(read_select, service, told)
+    async def _answer(self, told: Asked, form: Form) -> Response:
+        bound, text = await self.threaded(self.statements.read_select, told)
         framing = framing_for(form, told.options)
         try:
             if bound.kind is SelectKind.PULL:
-                result = await threaded(service.pull, bound)
+                result = await self.threaded(self.service.pull, bound)
                 return StreamingResponse(pull_parts(result, framing), media_type=framing.media_type)
-            pushes.check_room()
-            push = await threaded(service.push, bound, told.properties)
+            push = await self.threaded(self.pushes.start, bound, text, told.properties)
         except HoldfastError as error:
-            raise statement_problem(error, told.text, ()) from error
-        pushes.add(push)
-        return PushResponse(
-            push,
-            framing,
-            limit=bound.limit,
-            progress=told.options.get(PROGRESS, "").lower() == "true",
-            limiter=pushes.limiter,
-            close=pushes.close,
-        )
+            raise statement_problem(error, text, ()) from error
+        return PushResponse(push, framing, self.pushes, limit=bound.limit, progress=wants_progress(told.options))
 
-    @app.post("/ksql", summary="Run statements, one after the other", openapi_extra=body_schema("ksql"))
-    async def ksql(request: Request) -> Response:
-        told = asked(await read_object(request), "ksql")
-        return json_response(await threaded(run_statements, service, told))
-
-    @app.post("/query-stream", summary="Answer a SELECT, once or on and on", openapi_extra=body_schema("sql"))
-    async def query_stream(request: Request) -> Response:
-        form = wanted_form(request.headers.get("accept"), otherwise=Form.DELIMITED)
-        return await answer(asked(await read_object(request), "sql", "ksql"), form)
-
-    @app.post("/query", summary="Answer a SELECT as streamed rows", openapi_extra=body_schema("ksql"))
-    async def query(request: Request) -> Response:
-        return await answer(asked(await read_object(request), "ksql", "sql"), Form.STREAMED)
-
-    @app.post("/close-query", summary="End a push query", openapi_extra=body_schema("queryId"))
-    async def close_query(request: Request) -> Response:
+    async def close_query(self, request: Request) -> Response:
         id = (await read_object(request)).get("queryId")
         if not isinstance(id, str):
             raise Problem(Code.BAD_REQUEST, '"queryId" must be given, and be a text')
-        if not await threaded(service.close_push, id):
+        push = self.pushes.find(id)
+        if push is None:
             raise Problem(Code.BAD_REQUEST, f'no push query has the id "{id}"')
+        await self.threaded(self.pushes.close, push)
         return json_response({})
 
-    @app.get("/", include_in_schema=False)
-    async def root() -> Response:
-        return RedirectResponse("/info")
+    async def inserts_stream(self, request: Request) -> Response:
+        check_origin(request)
+        check_type(request, LINE_TYPES)
+        form = wanted_form(request.headers.get("accept"), otherwise=Form.DELIMITED)
+        first, rows, rest = await first_lines(request.stream())
+        head = as_object(first, "the first line")
+        writer = await self.threaded(self._writer, head.get("target"))
+        return InsertsResponse(rows, rest, writer, self.limiter, Form.DELIMITED if form is Form.STREAMED else form)
 
-    @app.get("/info", summary="What this server is")
-    async def info() -> Response:
+    def _writer(self, target: object) -> Writer:
+        if not isinstance(target, str):
+            raise Problem(Code.BAD_REQUEST, '"target" must be given in the first line, and be a text')
+        try:
+            found = self.service.catalog.relation(folded(target))
+            return Writer(found, self.service.insert_rows, lambda: time.time_ns() // 1_000_000)
+        except HoldfastError as error:
+            raise Problem(Code.BAD_REQUEST, error) from error
+
+    # -- about the server ----------------------------------------------------------------------------
+
+    async def info(self) -> Response:
         told = {
-            "version": service.version,
-            "kafkaClusterId": await threaded(lambda: service.cluster_id),
-            "ksqlServiceId": service.settings.service_id,
+            "version": self.service.version,
+            "kafkaClusterId": await self.threaded(lambda: self.service.cluster_id),
+            "ksqlServiceId": self.service.settings.service_id,
             "serverStatus": "RUNNING",
         }
         return json_response({"KsqlServerInfo": told})
 
-    @app.get("/healthcheck", summary="Whether this server works; 503 when it does not")
-    async def healthcheck() -> Response:
-        health = await threaded(service.health)
+    async def healthcheck(self) -> Response:
+        health = await self.threaded(self.service.health)
         details: dict[str, Json] = {name: {"isHealthy": True} for name in HEALTH_NAMES.values()}
         for part, problem in health.problems.items():
             details[HEALTH_NAMES.get(part, part)] = {"isHealthy": False, "message": problem}
         told = {"isHealthy": health.healthy, "details": details, "serverState": "READY"}
         return json_response(told, status=200 if health.healthy else 503)
+
+    async def cluster_status(self, request: Request) -> Response:
+        host, port = request.scope.get("server") or ("localhost", 0)
+        queries, lags = await self.threaded(lambda: (self.service.queries(), self.service.lags()))
+        return json_response(cluster_status(f"{host}:{port}", queries, lags, time.time_ns() // 1_000_000))
+
+    async def is_valid_property(self, name: str) -> Response:
+        try:
+            check_property(name, None)
+        except HoldfastError as error:
+            raise Problem(Code.BAD_REQUEST, error) from error
+        return json_response(True)
+
+    async def all_statuses(self) -> Response:
+        every = self.statuses.all(self.service.catalog)
+        return json_response({"commandStatuses": dict.fromkeys(every, "SUCCESS")})
+
+    async def one_status(self, type: str, entity: str, action: str) -> Response:
+        return json_response(self.statuses.one(self.service.catalog, type, entity, action).body)
+
+
+def make_app(service: Service) -> FastAPI:
+    """The application of a service. `app.state.pushes` has the push queries that are open."""
+    app = FastAPI(
+        title="Holdfast",
+        version=service.version,
+        description="ksqlDB's HTTP interface, and more of it: see the page on HTTP in the documentation.",
+        docs_url="/docs",
+        redoc_url=None,
+    )
+    api = Api(service)
+    app.state.pushes = api.pushes
+    rows = {"delimited": openapi.DELIMITED_LINES, "json": openapi.PARTS, "streamed": openapi.STREAMED_PARTS}
+    posted, asking = openapi.POSTED, (400, 500)
+    answers = openapi.answers
+
+    def post(path: str, does: str, endpoint: Callable[..., Any], body: Json, told: openapi.Answers) -> None:
+        app.post(path, summary=does, openapi_extra=body, responses=told, response_class=Response)(endpoint)
+
+    def get(path: str, does: str, endpoint: Callable[..., Any], told: openapi.Answers) -> None:
+        app.get(path, summary=does, responses=told, response_class=Response)(endpoint)
+
+    post("/ksql", "Run statements, one after the other", api.ksql, openapi.STATEMENTS,
+         answers(*posted, json=openapi.an_array(openapi.ENTITY)))  # fmt: skip
+    post("/query-stream", "Answer a SELECT, once or on and on", api.query_stream, openapi.QUERY_STREAM,
+         answers(406, *posted, **rows))  # fmt: skip
+    post("/query", "Answer a SELECT as streamed rows", api.query, openapi.QUERY,
+         answers(*posted, streamed=openapi.STREAMED_PARTS))  # fmt: skip
+    post("/close-query", "End a push query", api.close_query, openapi.CLOSE, answers(*posted, json=openapi.ANY_OBJECT))
+    post("/inserts-stream", "Insert rows, each answered", api.inserts_stream, openapi.INSERTS,
+         answers(406, *posted, delimited=openapi.TEXT, json=openapi.an_array(openapi.ANY_OBJECT)))  # fmt: skip
+    get("/info", "What this server is", api.info, answers(500, json=openapi.INFO))
+    get("/healthcheck", "Whether this server works", api.healthcheck,
+        {**answers(500, json=openapi.HEALTH), 503: openapi.ILL})  # fmt: skip
+    get("/clusterStatus", "How far queries are behind their topics", api.cluster_status,
+        answers(500, json=openapi.CLUSTER_STATUS))  # fmt: skip
+    get("/is_valid_property/{name}", "Whether SET takes a property", api.is_valid_property,
+        answers(*asking, json=openapi.FLAG))  # fmt: skip
+    get("/status", "What became of commands", api.all_statuses, answers(500, json=openapi.COMMAND_STATUSES))
+    get("/status/{type}/{entity}/{action}", "What became of a command", api.one_status,
+        answers(404, 500, json=openapi.COMMAND_STATUS))  # fmt: skip
+
+    @app.get("/", include_in_schema=False)
+    async def root() -> Response:
+        return RedirectResponse("/info")
 
     app.add_exception_handler(Problem, on_problem)
     app.add_exception_handler(HTTPException, on_http)
@@ -174,8 +232,10 @@ async def on_http(request: Request, error: Exception) -> Response:
     path = request.url.path
     match error.status_code:
         case 404:
-            hint = "There are /ksql, /query-stream, /query, /close-query, /info and /healthcheck."
-            return problem_response(Problem(Code.NOT_FOUND, f'there is no endpoint "{path}"', hint=hint))
+            known = ", ".join(sorted({route.path for route in request.app.routes if route.include_in_schema}))
+            return problem_response(
+                Problem(Code.NOT_FOUND, f'there is no endpoint "{path}"', hint=f"There are {known}.")
+            )
         case 405:
             problem = Problem(Code.WRONG_METHOD, f'endpoint "{path}" does not take {request.method}')
             response = problem_response(problem)
@@ -189,13 +249,3 @@ async def on_surprise(request: Request, error: Exception) -> Response:
     problem = Problem(Code.SERVER_ERROR, "the request failed inside the server", hint="The server's log says why.")
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return problem_response(problem)
-
-
-def body_schema(text: str) -> Json:
-    """What OpenAPI says of a body; it is read by hand, for its size and for errors of ksqlDB's shape."""
-    properties: Json = {text: {"type": "string"}}
-    if text != "queryId":
-        free = {"type": "object", "additionalProperties": True}
-        properties |= {"streamsProperties" if text == "ksql" else "properties": free, "requestProperties": free}
-    schema = {"type": "object", "required": [text], "properties": properties}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}

@@ -9,6 +9,7 @@ from holdfast.names import QueryId, TopicName, quote
 from holdfast.runtime.functions.declaration import AggregateFunction
 from holdfast.runtime.functions.registry import functions
 from holdfast.server.problems import Json
+from holdfast.server.pushes import OpenPush
 from holdfast.server.service import Done, QueryInfo
 from holdfast.sql.bound import (
     BoundCreateAs,
@@ -86,8 +87,22 @@ def listed(found: CatalogObject) -> Json:
     }
 
 
-def listed_queries(text: str, queries: Iterable[QueryInfo]) -> Json:
-    return entity("queries", text, queries=[listed_query(query) for query in queries])
+def listed_queries(text: str, queries: Iterable[QueryInfo], pushes: Iterable[OpenPush]) -> Json:
+    return entity("queries", text, queries=[*map(listed_query, queries), *map(listed_push, pushes)])
+
+
+def listed_push(opened: OpenPush) -> Json:
+    return {
+        "id": opened.push.id,
+        "queryString": opened.statement,
+        "sinks": [],
+        "sinkKafkaTopics": [],
+        "statusCount": {"RUNNING": 1},
+        "queryType": "PUSH",
+        "state": "RUNNING",
+        "reason": None,
+        "done": 1.0,
+    }
 
 
 def listed_query(query: QueryInfo) -> Json:
@@ -122,6 +137,12 @@ def properties(text: str, session: Mapping[str, str]) -> Json:
     """The session's properties; also the answer to SET and UNSET, so that a client can carry them on."""
     found = [{"name": name, "scope": "KSQL", "value": value} for name, value in sorted(session.items())]
     return entity("properties", text, properties=found, overwrittenProperties=sorted(session), defaultProperties=[])
+
+
+def variables(text: str, defined: Mapping[str, str]) -> Json:
+    """The session's variables; also the answer to DEFINE and UNDEFINE, so that a client can carry them on."""
+    found = [{"name": name, "value": value} for name, value in sorted(defined.items())]
+    return entity("variables", text, variables=found)
 
 
 # ---- descriptions

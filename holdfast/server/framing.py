@@ -4,11 +4,18 @@ Delimited, the default of /query-stream: one JSON text per line.
 
     {"queryId": "...", "columnNames": ["ID", "TOTAL"], "columnTypes": ["STRING", "BIGINT"]}
     ["a", 1]
-    {"tombstone": ["a", null]}      the row of this key is gone; only columns made of key columns have values
-    {"progress": 1700000000000}     no change before this time is still to come; only when asked for
+    ["a", null]                     the row of this key is gone; only columns made of key columns have values
     {"@type": "generic_error", ...} the query failed; nothing follows
 
-`application/json` is one array of the same. `application/vnd.ksql.v1+json`, also the form of /query, is an array too:
+That much is ksqlDB's, whose clients know rows and errors only; ksqlDB itself leaves out what is gone. A client that
+knows more asks for it with properties of the request:
+
+    holdfast.tombstones=true        {"tombstone": ["a", null]} in place of ["a", null]; with `false`, nothing
+    holdfast.progress=true          {"progress": 1700000000000}: no change before this time is still to come.
+                                    Tombstones are then marked, too, unless the request says otherwise
+
+`application/json` is one array of the same. `application/vnd.ksql.v1+json`, also the form of /query, is an array too,
+in which ksqlDB itself has a place for tombstones:
 
     [{"header": {"queryId": "...", "schema": "`ID` STRING, `TOTAL` BIGINT"}},
     {"row": {"columns": ["a", 1]}},
@@ -16,12 +23,10 @@ Delimited, the default of /query-stream: one JSON text per line.
     {"progress": 1700000000000},
     {"errorMessage": {"@type": "generic_error", ...}},
     {"finalMessage": "Limit Reached"}]
-
-A tombstone line is not ksqlDB's, which drops deletes here. The request property `holdfast.tombstones=false` drops
-them too, for clients that know rows only; `holdfast.progress=true` asks for the progress.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Protocol
 
 import orjson
@@ -32,15 +37,28 @@ from holdfast.server.problems import Json
 from holdfast.server.requests import Form
 from holdfast.server.values import json_rows
 from holdfast.serving.results import ResultColumn
+from holdfast.sql.session import check_property
 
 TOMBSTONES = "holdfast.tombstones"
 PROGRESS = "holdfast.progress"
+
+
+class Tombstones(StrEnum):
+    """How a row that is gone is told, as the property says it."""
+
+    MARKED = "true"
+    NULLS = "nulls"
+    NONE = "false"
 
 
 class Framing(Protocol):
     """Writes one answer; its parts are sent one after the other."""
 
     media_type: str
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for framings that write rows in the same way."""
 
     def header(self, query: str | None, columns: Sequence[ResultColumn], notice: str | None) -> bytes: ...
 
@@ -58,8 +76,12 @@ class Delimited:
 
     media_type = Form.DELIMITED.value
 
-    def __init__(self, *, tombstones: bool = True) -> None:
+    def __init__(self, tombstones: Tombstones = Tombstones.NULLS) -> None:
         self._tombstones = tombstones
+
+    @property
+    def key(self) -> Hashable:
+        return self.media_type, self._tombstones
 
     def header(self, query: str | None, columns: Sequence[ResultColumn], notice: str | None) -> bytes:
         names, types = [column.name for column in columns], [str(column.type) for column in columns]
@@ -72,10 +94,12 @@ class Delimited:
 
     def _parts(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> Sequence[Any]:
         values, gone = json_rows(rows, columns), tombstones_of(rows, columns)
-        if gone is None:
+        if gone is None or self._tombstones is Tombstones.NULLS:
             return list(values)
-        kept = ({"tombstone": row} if is_gone else row for row, is_gone in zip(values, gone, strict=True))
-        return [part for part in kept if self._tombstones or not isinstance(part, dict)]
+        marked = zip(values, gone, strict=True)
+        if self._tombstones is Tombstones.NONE:
+            return [row for row, is_gone in marked if not is_gone]
+        return [{"tombstone": row} if is_gone else row for row, is_gone in marked]
 
     def progress(self, time: int) -> bytes:
         return orjson.dumps({"progress": time}) + b"\n"
@@ -115,6 +139,10 @@ class Streamed:
 
     media_type = Form.STREAMED.value
 
+    @property
+    def key(self) -> Hashable:
+        return self.media_type
+
     def header(self, query: str | None, columns: Sequence[ResultColumn], notice: str | None) -> bytes:
         schema = ", ".join(f"{quote(column.name)} {column.type}" for column in columns)
         told: Json = {"queryId": query or "none", "schema": schema} | ({"notice": notice} if notice else {})
@@ -148,12 +176,20 @@ def tombstones_of(rows: pa.Table, columns: Sequence[ResultColumn]) -> list[bool]
     return rows.column(len(columns)).to_pylist() if rows.num_columns > len(columns) else None
 
 
-def framing_for(form: Form, request_properties: Mapping[str, str]) -> Framing:
-    tombstones = request_properties.get(TOMBSTONES, "true").lower() != "false"
+def wants_progress(options: Mapping[str, str]) -> bool:
+    return options.get(PROGRESS, "").lower() == "true"
+
+
+def framing_for(form: Form, options: Mapping[str, str]) -> Framing:
+    otherwise = Tombstones.MARKED if wants_progress(options) else Tombstones.NULLS
+    for name in (TOMBSTONES, PROGRESS):
+        if name in options:
+            check_property(name, options[name])
+    tombstones = Tombstones(options.get(TOMBSTONES, otherwise).lower())
     match form:
         case Form.DELIMITED:
-            return Delimited(tombstones=tombstones)
+            return Delimited(tombstones)
         case Form.ARRAY:
-            return Arrayed(tombstones=tombstones)
+            return Arrayed(tombstones)
         case Form.STREAMED:
             return Streamed()

@@ -1,7 +1,7 @@
 """What a request asks for: its JSON body, its properties and the form of the answer."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -14,10 +14,12 @@ from holdfast.server.problems import Code, Problem
 
 MAX_BODY = 16 << 20
 READ_ANYWAY = 4 * MAX_BODY
-"""So much of a body that is too large is read and dropped: a client reads our answer only once it has sent all."""
+"""So much of a body that is not wanted is read and dropped: a client reads our answer only once it has sent all."""
 
 JSON_TYPES = ("application/json", "application/vnd.ksql.v1+json", "application/x-www-form-urlencoded", "")
 """The last two are what curl sends by default and what ksqlDB's Java client sends; the body is JSON all the same."""
+LINE_TYPES = (*JSON_TYPES, "application/vnd.ksqlapi.delimited.v1")
+STREAMS_PREFIX = "ksql.streams."
 
 
 class Form(StrEnum):
@@ -30,11 +32,12 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request for statements to be run or a query to be answered."""
+    """A request for statements to be run or a query to be answered; names of variables are in upper case."""
 
     text: str
     properties: Mapping[str, str]
     request_properties: Mapping[str, str]
+    variables: Mapping[str, str]
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -44,28 +47,45 @@ class Asked:
 
 async def read_object(request: Request) -> Mapping[str, Any]:
     """The JSON object that a request carries."""
+    # Also of a request that is refused: see READ_ANYWAY.
+    content = await read_body(request)
     check_origin(request)
+    check_type(request, JSON_TYPES)
+    return as_object(content, "the body")
+
+
+def as_object(content: bytes, what: str) -> Mapping[str, Any]:
+    try:
+        given = orjson.loads(content)
+    except orjson.JSONDecodeError as cause:
+        raise Problem(Code.BAD_REQUEST, f"{what} is not JSON: {cause}") from None
+    if not isinstance(given, dict):
+        raise Problem(Code.BAD_REQUEST, f"{what} is not a JSON object")
+    return given
+
+
+def check_type(request: Request, known: tuple[str, ...]) -> None:
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given not in JSON_TYPES:
+    if given not in known:
         raise Problem(
             Code.WRONG_CONTENT_TYPE,
             f'content type "{given}" is not supported',
             hint="Send JSON, with the header Content-Type: application/json.",
         )
-    try:
-        body = orjson.loads(await read_body(request))
-    except orjson.JSONDecodeError as cause:
-        raise Problem(Code.BAD_REQUEST, f"the body is not JSON: {cause}") from None
-    if not isinstance(body, dict):
-        raise Problem(Code.BAD_REQUEST, "the body is not a JSON object")
-    return body
 
 
 def check_origin(request: Request) -> None:
     """Refuse pages of other sites: a browser would let them post to a server on its user's machine."""
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+    if origin is not None and site(origin) != request.headers.get("host"):
         raise Problem(Code.FORBIDDEN, f'requests from pages of "{origin}" are not allowed')
+
+
+def site(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 async def read_body(request: Request) -> bytes:
@@ -86,17 +106,32 @@ async def read_body(request: Request) -> bytes:
     return b"".join(parts)
 
 
+async def lines(parts: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
+    """The lines of a body as they come, those that come together together; empty ones are left out."""
+    rest = b""
+    async for part in parts:
+        *whole, rest = (rest + part).split(b"\n")
+        if len(rest) > MAX_BODY:
+            raise Problem(Code.TOO_LARGE, f"a line is longer than {MAX_BODY >> 20} MiB")
+        if kept := [line for line in whole if line.strip()]:
+            yield kept
+    if rest.strip():
+        yield [rest]
+
+
 def asked(body: Mapping[str, Any], *names: str) -> Asked:
     """The request of a body whose text is in the first of `names` that it has."""
     text = next((body[name] for name in names if name in body), None)
     if not isinstance(text, str):
         raise Problem(Code.BAD_REQUEST, f'"{names[0]}" must be given, and be a text')
-    if named(body, "sessionVariables"):
-        raise Problem(
-            Code.BAD_REQUEST, "session variables are not supported yet", hint="Put the values into the statement."
-        )
     properties = {**named(body, "streamsProperties"), **named(body, "properties")}
-    return Asked(text, properties, named(body, "requestProperties"))
+    variables = {name.upper(): value for name, value in named(body, "sessionVariables").items()}
+    return Asked(
+        text,
+        {name.removeprefix(STREAMS_PREFIX): value for name, value in properties.items()},
+        named(body, "requestProperties"),
+        variables,
+    )
 
 
 def named(body: Mapping[str, Any], name: str) -> dict[str, str]:
@@ -119,7 +154,7 @@ def as_text(place: str, name: str, value: object) -> str:
             raise Problem(Code.BAD_REQUEST, f'"{name}" in "{place}" must be a text, a number or a boolean')
 
 
-def wanted_form(accept: str | None, *, otherwise: Form) -> Form:
+def wanted_form(accept: str | None, *, otherwise: Form, known: tuple[Form, ...] = tuple(Form)) -> Form:
     """The form that an Accept header likes best; of equals, the one named first."""
     best, best_weight = None, 0.0
     for choice in (accept or "*/*").split(","):
@@ -130,10 +165,12 @@ def wanted_form(accept: str | None, *, otherwise: Form) -> Form:
         except ValueError:
             value = 1.0
         form = form_named(name.strip().lower(), otherwise)
-        if form is not None and value > best_weight:
+        if form in known and value > best_weight:
             best, best_weight = form, value
     if best is None:
-        raise Problem(Code.NOT_ACCEPTABLE, f'no form of rows is "{accept}"', hint=f"There are: {', '.join(Form)}.")
+        raise Problem(
+            Code.NOT_ACCEPTABLE, f'no form of this answer is "{accept}"', hint=f"There are: {', '.join(known)}."
+        )
     return best
 
 

@@ -3,10 +3,12 @@
 Every method blocks and may be called from any thread.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from holdfast.catalog.objects import QueryEntry
+import pyarrow as pa
+
+from holdfast.catalog.objects import CatalogObject, QueryEntry
 from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
@@ -68,6 +70,22 @@ class Health(Protocol):
     def problems(self) -> Mapping[str, str]: ...
 
 
+class Lag(Protocol):
+    """How far a query is in a partition that it reads: the next offset that it takes, and the partition's end."""
+
+    @property
+    def topic(self) -> TopicName: ...
+
+    @property
+    def partition(self) -> int: ...
+
+    @property
+    def current(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+
 class Service(Protocol):
     """A running service."""
 
@@ -87,13 +105,21 @@ class Service(Protocol):
 
     def insert(self, bound: BoundInsert) -> None: ...
 
+    def insert_rows(self, target: CatalogObject, rows: pa.Table) -> None:
+        """Give an object rows (`present, k0.., c0.., ts`); they are durable when this returns."""
+
     def pull(self, bound: BoundSelect) -> PullResult: ...
 
     def push(self, bound: BoundSelect, properties: Mapping[str, str]) -> Push: ...
 
     def close_push(self, id: str) -> bool: ...
 
+    def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
+        """Have a function called whenever push queries may have something; gives how to end it."""
+
     def queries(self) -> Sequence[QueryInfo]: ...
+
+    def lags(self) -> Mapping[QueryId, Sequence[Lag]]: ...
 
     def explain(self, what: BoundExplain | QueryEntry, format_: ExplainFormat) -> str: ...
 

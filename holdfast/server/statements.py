@@ -1,13 +1,15 @@
-"""Runs the statements of a /ksql request, one after the other."""
+"""Runs statements one after the other and reads the one query of a request: the bridge from SQL to the service."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import assert_never
 
-from holdfast.errors import HoldfastError, NotSupported
+from holdfast.errors import HoldfastError, NotSupported, UnknownObject
 from holdfast.server import entities
 from holdfast.server.problems import Code, Json, Problem, statement_problem, too_deep
+from holdfast.server.pushes import Pushes
 from holdfast.server.requests import Asked
 from holdfast.server.service import Service
+from holdfast.server.statuses import Statuses
 from holdfast.sql import statements as sql
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import (
@@ -20,123 +22,162 @@ from holdfast.sql.bound import (
     BoundSelect,
     BoundTerminate,
 )
-from holdfast.sql.parse import ParsedStatement, statements
-
-
-def run_statements(service: Service, asked: Asked) -> list[Json]:
-    """The entity of every statement. The first that fails ends the run; those before it have happened."""
-    done: list[Json] = []
-    session = dict(asked.properties)
-    current = asked.text
-    rest = statements(asked.text)
-    try:
-        while (parsed := next(rest, None)) is not None:
-            current = parsed.text
-            done.append(run_statement(service, parsed, session))
-            current = asked.text
-    except WrongEndpoint as error:
-        raise statement_problem(error, current, done, Code.WRONG_ENDPOINT) from None
-    except HoldfastError as error:
-        raise statement_problem(error, current, done) from error
-    except RecursionError:
-        raise statement_problem(too_deep(), current, done) from None
-    if not done:
-        raise Problem(Code.BAD_REQUEST, "there is no statement")
-    return done
+from holdfast.sql.parse import ParsedStatement
+from holdfast.sql.variables import Script
 
 
 class WrongEndpoint(NotSupported):
     """A statement that another endpoint takes."""
 
 
-def run_statement(service: Service, parsed: ParsedStatement, session: dict[str, str]) -> Json:
-    """Run one statement; SET and UNSET change `session`, for those that follow."""
-    text = parsed.text
-    bound = bind(parsed.statement, service.catalog, session)
-    match bound:
-        case BoundCreateSource() | BoundCreateAs() | BoundDrop() | BoundTerminate():
-            return entities.current_status(text, entities.command_id(bound), service.execute(parsed, session))
-        case BoundNothing(notice):
-            return entities.status(text, entities.command_id(bound), notice, -1, warnings=[notice])
-        case BoundInsert():
-            service.insert(bound)
-            return entities.status(text, entities.command_id(bound), "1 row inserted.", -1)
-        case BoundSelect():
-            raise WrongEndpoint(
-                "a SELECT cannot be run on /ksql",
-                hint="Send it to /query-stream.",
-                position=parsed.position,
-            )
-        case BoundExplain() | sql.ExplainQuery():
-            return explain(service, bound, text, session)
-        case sql.Describe(name=name, extended=extended):
-            found = service.catalog.relation(name.text, position=name.position)
-            told = entities.described(found, service.catalog, service.queries(), extended=extended)
-            return entities.source_description(text, told)
-        case sql.Show():
-            return show(service, bound, text, session)
-        case sql.SetProperty(name=name, value=value):
-            session[name] = value
-            return entities.properties(text, session)
-        case sql.UnsetProperty(name=name):
-            session.pop(name, None)
-            return entities.properties(text, session)
-        case _:
-            assert_never(bound)
+class Statements:
+    """Runs the statements of requests. From any thread."""
+
+    def __init__(self, service: Service, pushes: Pushes, statuses: Statuses) -> None:
+        self._service, self._pushes, self._statuses = service, pushes, statuses
+
+    def run(self, asked: Asked) -> list[Json]:
+        """The entity of every statement. The first that fails ends the run; those before it have happened."""
+        return _Run(self._service, self._pushes, self._statuses, asked).run()
+
+    def read_select(self, asked: Asked) -> tuple[BoundSelect, str]:
+        """The one query of a request to /query-stream or /query, and its words."""
+        script = Script(asked.text, asked.variables)
+        current = asked.text
+        try:
+            parsed = list(script)
+            if len(parsed) != 1:
+                raise Problem(Code.BAD_REQUEST, f"expected one statement, found {len(parsed)}")
+            current = parsed[0].text
+            if not isinstance(parsed[0].statement, sql.Select | sql.Refused):
+                hint = "Send it to /ksql."
+                raise WrongEndpoint("only a SELECT can be run here", hint=hint, position=parsed[0].statement.position)
+            bound = bind(parsed[0].statement, self._service.catalog, asked.properties)
+        except HoldfastError as error:
+            raise told(error, script, current, ()) from error
+        except RecursionError:
+            raise statement_problem(too_deep(), current, ()) from None
+        assert isinstance(bound, BoundSelect)
+        return bound, current
 
 
-def explain(service: Service, asked: BoundExplain | sql.ExplainQuery, text: str, session: Mapping[str, str]) -> Json:
-    format_ = asked.format or sql.ExplainFormat.TEXT
-    if isinstance(asked, BoundExplain):
-        plan, bound = service.explain(asked, format_), asked.statement
-        return entities.query_description(text, plan, format_, session, bound=bound, info=None)
-    entry = service.catalog.query(asked.query.text, position=asked.query.position)
-    info = next((query for query in service.queries() if query.id == entry.id), None)
-    plan = service.explain(entry, format_)
-    return entities.query_description(text, plan, format_, session, bound=None, info=info)
+def told(error: HoldfastError, script: Script, text: str, done: Sequence[Json]) -> Problem:
+    code = Code.WRONG_ENDPOINT if isinstance(error, WrongEndpoint) else None
+    return statement_problem(script.placed(error), text, done, code)
 
 
-def show(service: Service, asked: sql.Show, text: str, session: Mapping[str, str]) -> Json:
-    catalog = service.catalog
-    match asked.listing:
-        case sql.Listing.STREAMS | sql.Listing.TABLES if asked.extended:
-            found = catalog.streams if asked.listing is sql.Listing.STREAMS else catalog.tables
-            queries = service.queries()
-            return entities.source_descriptions(
-                text, [entities.described(each, catalog, queries, extended=True) for each in found]
-            )
-        case sql.Listing.STREAMS:
-            return entities.listed_objects(text, "streams", catalog.streams)
-        case sql.Listing.TABLES:
-            return entities.listed_objects(text, "tables", catalog.tables)
-        case sql.Listing.QUERIES:
-            return entities.listed_queries(text, service.queries())
-        case sql.Listing.TOPICS:
-            return entities.listed_topics(text, service.topics(), internal=asked.extended)
-        case sql.Listing.PROPERTIES:
-            return entities.properties(text, session)
-        case sql.Listing.FUNCTIONS:
-            return entities.listed_functions(text)
-        case _:
-            assert_never(asked.listing)
+class _Run:
+    """One request's statements: properties and variables hold for those that follow."""
 
+    def __init__(self, service: Service, pushes: Pushes, statuses: Statuses, asked: Asked) -> None:
+        self._service, self._pushes, self._statuses = service, pushes, statuses
+        self._text = asked.text
+        self._session = dict(asked.properties)
+        self._variables = dict(asked.variables)
 
-def read_select(service: Service, asked: Asked) -> BoundSelect:
-    """The one query of a request to /query-stream or /query."""
-    current = asked.text
-    try:
-        parsed = list(statements(asked.text))
-        if len(parsed) != 1:
-            raise Problem(Code.BAD_REQUEST, f"expected one statement, found {len(parsed)}")
-        current = parsed[0].text
-        if not isinstance(parsed[0].statement, sql.Select | sql.Refused):
-            raise WrongEndpoint("only a SELECT can be run here", hint="Send it to /ksql.", position=parsed[0].position)
-        bound = bind(parsed[0].statement, service.catalog, asked.properties)
-    except WrongEndpoint as error:
-        raise statement_problem(error, current, (), Code.WRONG_ENDPOINT) from None
-    except HoldfastError as error:
-        raise statement_problem(error, current, ()) from error
-    except RecursionError:
-        raise statement_problem(too_deep(), current, ()) from None
-    assert isinstance(bound, BoundSelect)
-    return bound
+    def run(self) -> list[Json]:
+        done: list[Json] = []
+        script = Script(self._text, self._variables)
+        current, rest = self._text, iter(script)
+        try:
+            while (parsed := next(rest, None)) is not None:
+                current = parsed.text
+                done.append(self._statement(parsed))
+                current = self._text
+        except HoldfastError as error:
+            raise told(error, script, current, done) from error
+        except RecursionError:
+            raise statement_problem(too_deep(), current, done) from None
+        if not done:
+            raise Problem(Code.BAD_REQUEST, "there is no statement")
+        return done
+
+    def _statement(self, parsed: ParsedStatement) -> Json:
+        text = parsed.text
+        try:
+            bound = bind(parsed.statement, self._service.catalog, self._session)
+        except UnknownObject:
+            if isinstance(parsed.statement, sql.Terminate) and (ended := self._terminate(parsed.statement, text)):
+                return ended
+            raise
+        match bound:
+            case BoundCreateSource() | BoundCreateAs() | BoundDrop() | BoundTerminate():
+                done = self._service.execute(parsed, self._session)
+                command = entities.command_id(bound)
+                self._statuses.note(command, done.message, done.query)
+                return entities.current_status(text, command, done)
+            case BoundNothing(notice):
+                return entities.status(text, entities.command_id(bound), notice, -1, warnings=[notice])
+            case BoundInsert():
+                self._service.insert(bound)
+                return entities.status(text, entities.command_id(bound), "1 row inserted.", -1)
+            case BoundSelect():
+                hint = "Send it to /query-stream."
+                raise WrongEndpoint("a SELECT cannot be run on /ksql", hint=hint, position=parsed.statement.position)
+            case BoundExplain() | sql.ExplainQuery():
+                return self._explain(bound, text)
+            case sql.Describe(name=name, extended=extended):
+                catalog = self._service.catalog
+                found = catalog.relation(name.text, position=name.position)
+                described = entities.described(found, catalog, self._service.queries(), extended=extended)
+                return entities.source_description(text, described)
+            case sql.Show():
+                return self._show(bound, text)
+            case sql.SetProperty(name=name, value=value):
+                self._session[name] = value
+                return entities.properties(text, self._session)
+            case sql.UnsetProperty(name=name):
+                self._session.pop(name, None)
+                return entities.properties(text, self._session)
+            case sql.Define(name=variable, value=value):
+                self._variables[variable.text.upper()] = value
+                return entities.variables(text, self._variables)
+            case sql.Undefine(name=variable):
+                self._variables.pop(variable.text.upper(), None)
+                return entities.variables(text, self._variables)
+            case _:
+                assert_never(bound)
+
+    def _terminate(self, statement: sql.Terminate, text: str) -> Json | None:
+        """End a push query; None when none has the id."""
+        push = self._pushes.find(statement.query.text) if statement.query is not None else None
+        if push is None:
+            return None
+        self._pushes.close(push)
+        return entities.status(text, f"terminate/{push.id}/execute", "Query terminated.", -1)
+
+    def _explain(self, asked: BoundExplain | sql.ExplainQuery, text: str) -> Json:
+        service, format_ = self._service, asked.format or sql.ExplainFormat.TEXT
+        if isinstance(asked, BoundExplain):
+            plan, bound = service.explain(asked, format_), asked.statement
+            return entities.query_description(text, plan, format_, self._session, bound=bound, info=None)
+        entry = service.catalog.query(asked.query.text, position=asked.query.position)
+        info = next((query for query in service.queries() if query.id == entry.id), None)
+        plan = service.explain(entry, format_)
+        return entities.query_description(text, plan, format_, self._session, bound=None, info=info)
+
+    def _show(self, asked: sql.Show, text: str) -> Json:
+        service, catalog = self._service, self._service.catalog
+        match asked.listing:
+            case sql.Listing.STREAMS | sql.Listing.TABLES if asked.extended:
+                found = catalog.streams if asked.listing is sql.Listing.STREAMS else catalog.tables
+                queries = service.queries()
+                return entities.source_descriptions(
+                    text, [entities.described(each, catalog, queries, extended=True) for each in found]
+                )
+            case sql.Listing.STREAMS:
+                return entities.listed_objects(text, "streams", catalog.streams)
+            case sql.Listing.TABLES:
+                return entities.listed_objects(text, "tables", catalog.tables)
+            case sql.Listing.QUERIES:
+                return entities.listed_queries(text, service.queries(), self._pushes.open())
+            case sql.Listing.TOPICS:
+                return entities.listed_topics(text, service.topics(), internal=asked.extended)
+            case sql.Listing.PROPERTIES:
+                return entities.properties(text, self._session)
+            case sql.Listing.FUNCTIONS:
+                return entities.listed_functions(text)
+            case sql.Listing.VARIABLES:
+                return entities.variables(text, self._variables)
+            case _:
+                assert_never(asked.listing)

@@ -1,7 +1,11 @@
-"""Rows on their way to a client: those of a pull in slices, those of a push as they come."""
+"""Rows on their way to a client: those of a pull in slices, those of a push as they come.
+
+Nothing is written ahead: the next slice is made when the client has room for it, and the next batch read after that.
+"""
 
 import logging
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import TypeVar
 
@@ -13,11 +17,13 @@ from starlette.types import Message, Receive, Scope, Send
 from holdfast.errors import HoldfastError
 from holdfast.server.framing import Framing
 from holdfast.server.problems import Code, Problem, code_of
+from holdfast.server.pushes import Pushes
 from holdfast.serving.results import PullResult, Push, PushBatch
 
-SLICE_ROWS = 10_000
-WAIT_SECONDS = 0.25
-"""How long one wait for a batch may take: an ended wait is when a query that was closed is noticed at the latest."""
+SLICE_ROWS = 1_000
+IDLE_SECONDS = 5.0
+"""How often a push query is looked at that nobody woke."""
+PROGRESS_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -33,7 +39,7 @@ END = End()
 def next_batch(push: Push) -> PushBatch | End | None:
     # A StopIteration cannot leave a worker thread.
     try:
-        return push.next(WAIT_SECONDS)
+        return push.next(0)
     except StopIteration:
         return END
 
@@ -52,21 +58,12 @@ def body(content: bytes, *, more: bool = True) -> Message:
 class PushResponse(Response):
     """Sends a push query's rows until it ends, the server stops, or the client goes, which closes the query."""
 
-    def __init__(
-        self,
-        push: Push,
-        framing: Framing,
-        *,
-        limit: int | None,
-        progress: bool,
-        limiter: anyio.CapacityLimiter,
-        close: Callable[[Push], None],
-    ) -> None:
+    def __init__(self, push: Push, framing: Framing, pushes: Pushes, *, limit: int | None, progress: bool) -> None:
         super().__init__(media_type=framing.media_type)
         del self.headers["content-length"]
-        self._push, self._framing, self._progress = push, framing, progress
+        self._push, self._framing, self._pushes, self._progress = push, framing, pushes, progress
         self._limit, self._sent = limit, 0
-        self._limiter, self._close = limiter, close
+        self._told_at = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope
@@ -77,7 +74,7 @@ class PushResponse(Response):
                 tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(self._close, self._push)
+                await anyio.to_thread.run_sync(self._pushes.close, self._push)
 
     async def _watch(self, receive: Receive, sending: anyio.CancelScope) -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -89,9 +86,8 @@ class PushResponse(Response):
         await send(body(self._framing.header(self._push.id, self._push.columns, None)))
         message: str | None = None
         try:
-            while not isinstance(batch := await self._threaded(partial(next_batch, self._push)), End):
-                if batch is not None and (content := await self._threaded(partial(self._framed, batch))):
-                    await send(body(content))
+            async for content in self._parts():
+                await send(body(content))
             message = "Limit Reached" if self._limit is not None and self._sent >= self._limit else "Query Completed"
         except HoldfastError as error:
             await send(body(self._framing.error(Problem(code_of(error), error).body)))
@@ -103,10 +99,29 @@ class PushResponse(Response):
             await send(body(self._framing.error(problem.body)))
         await send(body(self._framing.end(message), more=False))
 
-    def _framed(self, batch: PushBatch) -> bytes:
-        self._sent += batch.rows.num_rows
-        rows = self._framing.rows(batch.rows, self._push.columns)
-        return rows + self._framing.progress(batch.time) if self._progress else rows
+    async def _parts(self) -> AsyncIterator[bytes]:
+        push, patience = self._push, PROGRESS_SECONDS if self._progress else IDLE_SECONDS
+        while not isinstance(batch := await self._threaded(partial(next_batch, push)), End):
+            if batch is not None:
+                for start in range(0, batch.rows.num_rows, SLICE_ROWS):
+                    content = batch.encoded.get((self._framing.key, start))
+                    if content is None:
+                        content = await self._threaded(partial(self._encode, batch, start))
+                    yield content
+                self._sent += batch.rows.num_rows
+            if self._progress and push.time is not None and (batch is not None or self._progress_is_due()):
+                self._told_at = time.monotonic()
+                yield self._framing.progress(push.time + 1)
+            if batch is None:
+                await self._pushes.bell.wait(push.ready, patience)
+
+    def _progress_is_due(self) -> bool:
+        return time.monotonic() - self._told_at >= PROGRESS_SECONDS
+
+    def _encode(self, batch: PushBatch, start: int) -> bytes:
+        content = self._framing.rows(batch.rows.slice(start, SLICE_ROWS), self._push.columns)
+        batch.encoded[self._framing.key, start] = content
+        return content
 
     async def _threaded(self, call: Callable[[], T]) -> T:
-        return await anyio.to_thread.run_sync(call, limiter=self._limiter)
+        return await anyio.to_thread.run_sync(call, limiter=self._pushes.limiter)

@@ -59,7 +59,7 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
         case sql.UnsetProperty():
             check_property(statement.name, None, position=statement.position)
             return statement
-        case sql.Show():
+        case sql.Show() | sql.Define() | sql.Undefine():
             return statement
         case sql.Refused():
             message = f"{statement.words} is not supported yet"

@@ -12,12 +12,14 @@ from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.expressions.tree import Expression
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.sql.statements import (
+    Define,
     Describe,
     ExplainFormat,
     ExplainQuery,
     ObjectKind,
     SetProperty,
     Show,
+    Undefine,
     UnsetProperty,
 )
 from holdfast.types import Column, Schema, SqlType
@@ -158,4 +160,6 @@ BoundStatement = (
     | ExplainQuery
     | SetProperty
     | UnsetProperty
+    | Define
+    | Undefine
 )

@@ -42,7 +42,6 @@ _REFUSED = (
     ("CREATE", "SOURCE", "CONNECTOR"),
     ("CREATE", "TYPE"),
     ("CREATE", "VIEW"),
-    ("DEFINE",),
     ("DESCRIBE", "CONNECTOR"),
     ("DESCRIBE", "FUNCTION"),
     ("DROP", "CONNECTOR"),
@@ -56,7 +55,6 @@ _REFUSED = (
     ("LIST", "CONNECTORS"),
     ("LIST", "HOLDS"),
     ("LIST", "TYPES"),
-    ("LIST", "VARIABLES"),
     ("PAUSE",),
     ("PRINT",),
     ("RESUME",),
@@ -64,9 +62,7 @@ _REFUSED = (
     ("SHOW", "CONNECTORS"),
     ("SHOW", "HOLDS"),
     ("SHOW", "TYPES"),
-    ("SHOW", "VARIABLES"),
     ("SUBSCRIBE",),
-    ("UNDEFINE",),
 )
 _LONGEST = max(len(words) for words in _REFUSED)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from holdfast.catalog.objects import TopicSettings
 from holdfast.errors import BindError, Feature, NotYetSupported, Position, UnknownProperty
-from holdfast.names import TopicName
+from holdfast.names import TopicName, folded
 from holdfast.sql.statements import Property
 
 COMMON = (
@@ -149,9 +149,4 @@ def _upper(text: str | None) -> str | None:
 
 
 def _column_name(text: str | None) -> str | None:
-    """A column's name as it would be read in a statement."""
-    if text is None:
-        return None
-    if len(text) > 2 and text[0] in '`"' and text[-1] == text[0]:
-        return text[1:-1].replace(text[0] * 2, text[0])
-    return text.upper()
+    return folded(text) if text is not None else None

@@ -9,7 +9,7 @@ FLAG = ("true", "false")
 KNOWN: Mapping[str, Sequence[str]] = {
     "auto.offset.reset": ("earliest", "latest"),
     "holdfast.progress": FLAG,
-    "holdfast.tombstones": FLAG,
+    "holdfast.tombstones": (*FLAG, "nulls"),
     "ksql.query.push.v2.enabled": FLAG,
     "ksql.persistence.default.format.key": ANY,
     "ksql.persistence.default.format.value": ANY,

@@ -181,6 +181,7 @@ class Listing(StrEnum):
     TOPICS = "TOPICS"
     PROPERTIES = "PROPERTIES"
     FUNCTIONS = "FUNCTIONS"
+    VARIABLES = "VARIABLES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +240,21 @@ class UnsetProperty:
 
 
 @dataclass(frozen=True, slots=True)
+class Define:
+    """`DEFINE name = 'value'`: from here on, `${name}` is the value."""
+
+    name: Identifier
+    value: str
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Undefine:
+    name: Identifier
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Terminate:
     """`TERMINATE query` or, with no query, `TERMINATE ALL`."""
 
@@ -266,6 +282,8 @@ Statement = (
     | ExplainQuery
     | SetProperty
     | UnsetProperty
+    | Define
+    | Undefine
     | Terminate
     | Refused
 )

@@ -255,6 +255,13 @@ class StatementTransformer(ExpressionTransformer):
     def unset_property(self, children: Children) -> sql.UnsetProperty:
         return sql.UnsetProperty(unquote(str(children[1])), position_of(children[0]))
 
+    def define(self, children: Children) -> sql.Define:
+        define, name, value = children
+        return sql.Define(_identifier(name), unquote(str(value)), position_of(define))
+
+    def undefine(self, children: Children) -> sql.Undefine:
+        return sql.Undefine(_identifier(children[1]), position_of(children[0]))
+
     def terminate(self, children: Children) -> sql.Terminate:
         query = children[1]
         return sql.Terminate(_identifier(query) if isinstance(query, Name) else None, position_of(children[0]))

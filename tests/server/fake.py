@@ -2,16 +2,17 @@
 
 import queue
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 
 from holdfast.catalog.commands import fold
-from holdfast.catalog.objects import QueryEntry
+from holdfast.catalog.objects import CatalogObject, QueryEntry
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.config import Settings
+from holdfast.coordinator.lag import Lag
 from holdfast.errors import HoldfastError
 from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.planner.commands import commands_for
@@ -19,6 +20,7 @@ from holdfast.planner.explain import explain_plan, explain_statement
 from holdfast.planner.plan import Plannable
 from holdfast.runtime.store.port import Time
 from holdfast.serving.results import PullResult, PushBatch, ResultColumn
+from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, BoundTerminate
 from holdfast.sql.parse import ParsedStatement
@@ -58,31 +60,52 @@ class Health:
 class FakePush:
     """A push query whose batches are put by the test; putting an error ends it with that error."""
 
-    def __init__(self, bound: BoundSelect, number: int) -> None:
-        self.id = f"push_{number}"
+    def __init__(self, bound: BoundSelect, number: int, ring: Callable[[], None]) -> None:
+        self.id = f"PUSH_{number}"
+        self._ring = ring
+        self._time: Time | None = None
+        self._idle_time: Time | None = None
+        self.taken = 0
         self.columns = tuple(ResultColumn(column.name, column.type) for column in bound.columns)
         self.closed = threading.Event()
         self._left = bound.limit
         self._batches: queue.Queue[PushBatch | Exception] = queue.Queue()
 
-    def put(self, *rows: Sequence[object], time: int = 1) -> None:
+    @property
+    def time(self) -> Time | None:
+        return self._time
+
+    def move_on(self, time: int) -> None:
+        """Nothing happened up to a time."""
+        self._idle_time = Time(time)
+
+    def ready(self) -> bool:
+        return self.closed.is_set() or self._left == 0 or not self._batches.empty()
+
+    def put(self, *rows: Sequence[object], time: int | None = 1) -> None:
         """A batch of rows, each with its values and, last, whether it is a tombstone."""
         columns = list(zip(*rows, strict=True))
         names = [*(f"r{i}" for i in range(len(self.columns))), "tombstone"]
-        self._batches.put(PushBatch(pa.table(dict(zip(names, map(list, columns), strict=True))), Time(time)))
+        table = pa.table(dict(zip(names, map(list, columns), strict=True)))
+        self._batches.put(PushBatch(table, None if time is None else Time(time)))
+        self._ring()
 
     def fail(self, error: Exception) -> None:
         self._batches.put(error)
+        self._ring()
 
     def next(self, timeout: float) -> PushBatch | None:
         if self._left == 0 or self.closed.wait(0):
             raise StopIteration
         try:
-            batch = self._batches.get(timeout=timeout)
+            batch = self._batches.get(timeout=timeout) if timeout else self._batches.get_nowait()
         except queue.Empty:
+            self._time = self._idle_time or self._time
             return None
         if isinstance(batch, Exception):
             raise batch
+        self.taken += 1
+        self._time = batch.time
         if self._left is not None:
             batch = PushBatch(batch.rows.slice(0, self._left), batch.time)
             self._left -= batch.rows.num_rows
@@ -90,6 +113,7 @@ class FakePush:
 
     def close(self) -> None:
         self.closed.set()
+        self._ring()
 
 
 class FakeService:
@@ -107,6 +131,8 @@ class FakeService:
         self.pushes: list[FakePush] = []
         self.push_properties: Mapping[str, str] = {}
         self.started = threading.Semaphore(0)
+        self.wakeup = Wakeup()
+        self.given: list[tuple[str, list[dict[str, object]]]] = []
         self.state = Health()
         self.failing: Exception | None = None
         self.stopped = False
@@ -132,6 +158,17 @@ class FakeService:
     def insert(self, bound: BoundInsert) -> None:
         self.inserted.append(bound)
 
+    def insert_rows(self, target: CatalogObject, rows: pa.Table) -> None:
+        if self.failing is not None:
+            raise self.failing
+        self.given.append((target.name, rows.to_pylist()))
+
+    def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
+        return self.wakeup.listen(ring)
+
+    def lags(self) -> Mapping[QueryId, Sequence[Lag]]:
+        return {query: [Lag(TopicName("orders"), 0, 5, 12)] for query in self.catalog.queries}
+
     def pull(self, bound: BoundSelect) -> PullResult:
         if self.failing is not None:
             raise self.failing
@@ -142,7 +179,7 @@ class FakeService:
         if self.failing is not None:
             raise self.failing
         self.push_properties = properties
-        push = FakePush(bound, len(self.pushes))
+        push = FakePush(bound, len(self.pushes), self.wakeup.ring)
         self.pushes.append(push)
         self.started.release()
         return push

@@ -50,7 +50,7 @@ def test_a_push_until_its_limit(http: httpx.Client, service: FakeService) -> Non
         push.put(("a", 1, False))
         push.put(("a", None, True), ("b", 2, False), ("c", 3, False))
         parts = list(lines(response))
-    assert parts == [{"queryId": push.id, **HEADER}, ["a", 1], {"tombstone": ["a", None]}, ["b", 2]]
+    assert parts == [{"queryId": push.id, **HEADER}, ["a", 1], ["a", None], ["b", 2]]
     assert service.push_properties == {"auto.offset.reset": "earliest"}
     assert push.closed.wait(1)
 
@@ -77,13 +77,47 @@ def test_a_push_as_streamed_rows(http: httpx.Client, service: FakeService) -> No
     ]
 
 
-def test_progress_and_tombstones_are_as_asked(http: httpx.Client, service: FakeService) -> None:
-    wanted = {"holdfast.progress": True, "holdfast.tombstones": False}
-    asked = {"sql": PUSH, "requestProperties": wanted}
-    with http.stream("POST", "/query-stream", json=asked) as response:
+MARKED, NULLS = [{"tombstone": ["a", None]}], [["a", None]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({}, NULLS),
+        ({"holdfast.tombstones": "nulls"}, NULLS),
+        ({"holdfast.tombstones": True}, MARKED),
+        ({"holdfast.tombstones": False}, []),
+        ({"holdfast.progress": True}, MARKED),
+        ({"holdfast.progress": True, "holdfast.tombstones": "NULLS"}, NULLS),
+    ],
+)
+def test_a_row_that_is_gone_is_told_as_the_client_can_read_it(
+    http: httpx.Client, service: FakeService, asked: dict[str, object], told: list[object]
+) -> None:
+    for place in ("requestProperties", "properties"):
+        with http.stream("POST", "/query-stream", json={"sql": PUSH, place: asked}) as response:
+            push, parts = service.next_push(), lines(response)
+            push.put(("a", None, True), ("b", 2, False))
+            assert [next(parts) for _ in range(len(told) + 2)][1:] == [*told, ["b", 2]]
+
+
+def test_a_way_of_telling_that_does_not_exist(http: httpx.Client) -> None:
+    asked = {"sql": PUSH, "requestProperties": {"holdfast.tombstones": "perhaps"}}
+    error = http.post("/query-stream", json=asked)
+    assert (error.status_code, error.json()["hint"]) == (400, "It is one of: true, false, nulls.")
+
+
+def test_progress_says_which_times_are_whole(http: httpx.Client, service: FakeService) -> None:
+    with http.stream(
+        "POST", "/query-stream", json={"sql": PUSH, "properties": {"holdfast.progress": True}}
+    ) as response:
         push, parts = service.next_push(), lines(response)
-        push.put(("a", None, True), ("b", 2, False), time=70)
-        assert [next(parts) for _ in range(3)][1:] == [["b", 2], {"progress": 70}]
+        push.put(("a", 1, False), time=None)
+        push.put(("b", 2, False), time=70)
+        # No change before 71 is still to come: those of 70 were sent, and those of None are of a time not yet whole.
+        assert [next(parts) for _ in range(4)][1:] == [["a", 1], ["b", 2], {"progress": 71}]
+        push.move_on(5_000)
+        assert next(parts) == {"progress": 5_001}, "also when nothing comes"
 
 
 def test_close_query_ends_a_push(http: httpx.Client, url: str, service: FakeService) -> None:

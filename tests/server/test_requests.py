@@ -56,7 +56,8 @@ def test_unknown_endpoints_and_methods(http: httpx.Client) -> None:
         b"[" * 100_000,
         b'{"ksql": "SHOW STREAMS;", "streamsProperties": 5}',
         b'{"ksql": "SHOW STREAMS;", "streamsProperties": {"a": []}}',
-        b'{"ksql": "SHOW STREAMS;", "sessionVariables": {"a": "b"}}',
+        b'{"ksql": "SHOW STREAMS;", "sessionVariables": []}',
+        b'{"ksql": "SHOW STREAMS;", "sessionVariables": {"a": {}}}',
     ],
 )
 def test_bodies_that_cannot_be_used(http: httpx.Client, body: bytes) -> None:

@@ -1,0 +1,234 @@
+"""Rows that a client gives as JSON objects, as the rows of a stream or a table.
+
+Names are matched as in SQL: without regard to case, unless they are in back-quotes. A value has the form in which the
+server sends values of its type (`holdfast.server.values`); a whole number may stand for any number, and a number with
+a fraction for a DOUBLE or a DECIMAL that holds its digits.
+"""
+
+import json
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal as Number
+from decimal import InvalidOperation
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from holdfast.catalog.objects import CatalogObject, Table
+from holdfast.errors import BindError, NotSupported, TypeMismatch, UnknownColumn
+from holdfast.runtime.expressions.physical import arrow_type, field_name
+from holdfast.types import Array, Column, Decimal, Map, Role, Scalar, SqlType, Struct
+
+ROWTIME = Column("ROWTIME", Scalar.BIGINT)
+WHOLE = {Scalar.INTEGER: 1 << 31, Scalar.BIGINT: 1 << 63}
+ENDLESS = {"NaN", "Infinity", "-Infinity"}
+
+Row = dict[str, Any]
+"""The values of a row by the names of its columns."""
+
+
+class Misfit(Exception):
+    """A value that its type cannot have."""
+
+
+class GivenRows:
+    """Reads the rows that are given to one object."""
+
+    def __init__(self, target: CatalogObject) -> None:
+        if target.read_only:
+            raise BindError(f'{target.KIND} "{target.name}" is read only', detail="It was created as a SOURCE.")
+        self.target = target
+        self._columns = {column.name: column for column in (*target.schema.columns, ROWTIME)}
+        self._folded: dict[str, Column | None] = {}
+        for column in self._columns.values():
+            # A name that another one differs from by case only has to be quoted.
+            folded = column.name.upper()
+            self._folded[folded] = None if folded in self._folded else column
+        self._exact = any(_has_decimal(column.type) for column in target.schema.columns)
+
+    def read(self, line: bytes) -> Row:
+        """One line; an error says what does not fit."""
+        try:
+            given = (
+                json.loads(line, parse_float=Number, parse_constant=_no_number) if self._exact else orjson.loads(line)
+            )
+        except (ValueError, RecursionError) as cause:
+            raise BindError(f"a row is not JSON: {cause}") from None
+        if not isinstance(given, dict):
+            raise BindError("a row is not a JSON object")
+        row: Row = {}
+        for name, value in given.items():
+            column = self._column(name)
+            if column.name in row:
+                raise BindError(f'column "{column.name}" is given twice')
+            row[column.name] = self._value(column, value)
+        if isinstance(self.target, Table):
+            for key in self.target.schema.key:
+                if row.get(key.name) is None:
+                    raise BindError(f'the primary key "{key.name}" of table "{self.target.name}" needs a value')
+        return row
+
+    def table(self, rows: Sequence[Row], now_ms: int) -> pa.Table:
+        """Rows as the service takes them: `present, k0.., c0.., ts`."""
+        values: dict[str, pa.Array] = {"present": pa.repeat(pa.scalar(True), len(rows))}
+        schema = self.target.schema
+        for prefix, columns in (("k", schema.key), ("c", schema.value)):
+            for i, column in enumerate(columns):
+                given = [row.get(column.name) for row in rows]
+                values[f"{prefix}{i}"] = pa.array(given, arrow_type(column.type))
+        times = [row.get(ROWTIME.name) for row in rows]
+        values["ts"] = pa.array([now_ms if time is None else time for time in times], pa.int64())
+        return pa.table(values)
+
+    def _column(self, name: str) -> Column:
+        if len(name) > 2 and name[0] == name[-1] == "`":
+            found = self._columns.get(name[1:-1].replace("``", "`"))
+        else:
+            found = self._folded.get(name.upper()) or self._columns.get(name)
+        if found is None:
+            raise UnknownColumn(name, relation=self.target.name, known=[c.name for c in self.target.schema.columns])
+        if found.role is Role.HEADERS:
+            raise NotSupported("HEADERS columns cannot be written")
+        return found
+
+    def _value(self, column: Column, value: Any) -> Any:
+        try:
+            return None if value is None else fitted(value, column.type)
+        except Misfit:
+            shown = orjson.dumps(value, default=str).decode()
+            raise TypeMismatch(f'column "{column.name}" is {column.type} and cannot take {shown[:200]}') from None
+
+
+def fitted(value: Any, type_: SqlType) -> Any:
+    """A JSON value that is not null, as Arrow takes a value of the type; `Misfit` when it cannot be one."""
+    match type_:
+        case Scalar():
+            return READERS[type_](value)
+        case Decimal(precision, scale):
+            return _decimal(value, precision, scale)
+        case Array(element):
+            return [None if part is None else fitted(part, element) for part in _instance(value, list)]
+        case Map(key, inner):
+            given = _instance(value, dict)
+            return [(_key(name, key), None if part is None else fitted(part, inner)) for name, part in given.items()]
+        case Struct(fields):
+            return _struct(_instance(value, dict), [(field.name, field.type) for field in fields])
+
+
+def _struct(given: Mapping[str, Any], fields: Sequence[tuple[str, SqlType]]) -> dict[str, Any]:
+    folded = {name.strip("`") if name.startswith("`") else name.upper(): part for name, part in given.items()}
+    found: dict[str, Any] = {}
+    for i, (name, type_) in enumerate(fields):
+        part = folded.pop(name, folded.pop(name.upper(), None))
+        found[field_name(i)] = None if part is None else fitted(part, type_)
+    if folded:
+        raise Misfit
+    return found
+
+
+def _instance(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise Misfit
+    return value
+
+
+def _whole(limit: int) -> Callable[[Any], int]:
+    def read(value: Any) -> int:
+        number: int = _instance(value, int)
+        if not -limit <= number < limit:
+            raise Misfit
+        return number
+
+    return read
+
+
+def _double(value: Any) -> float:
+    if isinstance(value, str) and value in ENDLESS:
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | Number):
+        raise Misfit
+    try:
+        return float(value)
+    except OverflowError:
+        raise Misfit from None
+
+
+def _decimal(value: Any, precision: int, scale: int) -> Number:
+    if isinstance(value, bool) or not isinstance(value, int | float | Number | str):
+        raise Misfit
+    try:
+        number = Number(str(value))
+        if not number.is_finite() or number != round(number, scale) or abs(number) >= Number(10) ** (precision - scale):
+            raise Misfit
+        return round(number, scale)
+    except InvalidOperation:
+        raise Misfit from None
+
+
+def _parsed(parse: Callable[[str], Any]) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        try:
+            return parse(_instance(value, str))
+        except (ValueError, NotBase64):
+            raise Misfit from None
+
+    return read
+
+
+def _milliseconds(text: str) -> int:
+    moment = time.fromisoformat(text)
+    return ((moment.hour * 60 + moment.minute) * 60 + moment.second) * 1000 + moment.microsecond // 1000
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return (moment - moment.utcoffset()).replace(tzinfo=None) if moment.tzinfo else moment  # type: ignore[operator]
+
+
+def _key(text: str, type_: SqlType) -> Any:
+    """JSON's keys are texts."""
+    match type_:
+        case Scalar.STRING:
+            return text
+        case Scalar.BOOLEAN if text in ("true", "false"):
+            return text == "true"
+        case Scalar.INTEGER | Scalar.BIGINT | Scalar.DOUBLE:
+            try:
+                return fitted(json.loads(text), type_)
+            except ValueError:
+                raise Misfit from None
+        case _:
+            return fitted(text, type_)
+
+
+READERS: Mapping[Scalar, Callable[[Any], Any]] = {
+    Scalar.BOOLEAN: lambda value: _instance(value, bool),
+    **{type_: _whole(limit) for type_, limit in WHOLE.items()},
+    Scalar.DOUBLE: _double,
+    Scalar.STRING: lambda value: _instance(value, str),
+    Scalar.BYTES: _parsed(lambda text: b64decode(text, validate=True)),
+    Scalar.DATE: _parsed(date.fromisoformat),
+    Scalar.TIME: _parsed(_milliseconds),
+    Scalar.TIMESTAMP: _parsed(_moment),
+}
+
+
+def _has_decimal(type_: SqlType) -> bool:
+    match type_:
+        case Decimal():
+            return True
+        case Array(element):
+            return _has_decimal(element)
+        case Map(key, value):
+            return _has_decimal(key) or _has_decimal(value)
+        case Struct(fields):
+            return any(_has_decimal(field.type) for field in fields)
+        case _:
+            return False
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")

@@ -1,0 +1,151 @@
+"""Variables in statements: `${name}` is replaced by the value that DEFINE, or the request, gave the name.
+
+In quotes, a value is text of the string or name around it. Elsewhere it must be one name, number or quoted text, so
+that no value can change what kind of statement it stands in. `$${name}` is `${name}` as it is written. What is in
+quotes or a comment and not defined is left alone; elsewhere it is an error.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from holdfast.errors import BindError, HoldfastError, Position, nearest
+from holdfast.runtime.expressions.lexer import Lines
+from holdfast.sql.parse import ParsedStatement, statements
+
+_PIECE = re.compile(
+    r"""(?P<quoted>'[^']*(?:''[^']*)*'? | "[^"]*(?:""[^"]*)*"? | `[^`]*(?:``[^`]*)*`?)
+      | (?P<comment>--[^\n]* | /\*.*?(?:\*/|\Z))
+      | (?P<escaped>\$\$\{)
+      | \$\{(?P<name>[^}]*)\}
+      | (?P<end>;)""",
+    re.DOTALL | re.VERBOSE,
+)
+_REFERENCE = re.compile(r"\$(\$\{)|\$\{([^}]*)\}")
+_ONE_THING = re.compile(
+    r"""'[^']*(?:''[^']*)*' | "[^"]+(?:""[^"]*)*" | `[^`]+(?:``[^`]*)*`
+      | [^\W\d]\w* | -?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Replaced:
+    """A stretch of the new text, and the one of the old text that it stands for."""
+
+    start: int
+    end: int
+    old_start: int
+    old_end: int
+
+
+class Script:
+    """The statements of a text; each is read, with the variables as they are then, when it is asked for."""
+
+    def __init__(self, text: str, variables: Mapping[str, str]) -> None:
+        """Names of `variables` are in upper case: case does not matter in them."""
+        self._text, self._variables = text, variables
+        self._lines: Lines | None = None
+        self._replaced: list[_Replaced] = []
+        self._base = 0
+        self.substitutes = "${" in text
+
+    def __iter__(self) -> Iterator[ParsedStatement]:
+        if not self.substitutes:
+            yield from statements(self._text)
+            return
+        start = 0
+        while start < len(self._text):
+            end = self._end_of(start)
+            yield from self._statement(start, end)
+            start = end
+
+    def placed(self, error: HoldfastError) -> HoldfastError:
+        """The error with its position in the text as it was written."""
+        if self.substitutes and error.position is not None:
+            error.position = self._origin(error.position)
+        return error
+
+    def _statement(self, start: int, end: int) -> Iterator[ParsedStatement]:
+        self._base, self._replaced = start, []
+        for parsed in statements(self._substituted(start, end)):
+            yield replace(parsed, position=self._origin(parsed.position))
+
+    def _end_of(self, start: int) -> int:
+        for piece in _PIECE.finditer(self._text, start):
+            if piece.lastgroup == "end":
+                return piece.end()
+        return len(self._text)
+
+    def _substituted(self, start: int, end: int) -> str:
+        parts: list[str] = []
+        length, at = 0, start
+        for piece in _PIECE.finditer(self._text, start, end):
+            match piece.lastgroup:
+                case "comment" | "end":
+                    continue
+                case "quoted":
+                    new = self._within_quotes(piece.group())
+                case "escaped":
+                    new = "${"
+                case _:
+                    new = self._outside(piece)
+            if new == piece.group():
+                continue
+            parts += [self._text[at : piece.start()], new]
+            length += piece.start() - at
+            self._replaced.append(_Replaced(length, length + len(new), piece.start() - start, piece.end() - start))
+            length, at = length + len(new), piece.end()
+        return "".join([*parts, self._text[at:end]])
+
+    def _within_quotes(self, text: str) -> str:
+        quote = text[0]
+
+        def value(reference: re.Match[str]) -> str:
+            if reference[1]:
+                return "${"
+            found = self._variables.get(reference[2].upper())
+            return reference[0] if found is None else found.replace(quote, quote * 2)
+
+        return quote + _REFERENCE.sub(value, text[1:]) if "${" in text else text
+
+    def _outside(self, piece: re.Match[str]) -> str:
+        name, position = piece["name"], self._position(piece.start())
+        value = self._variables.get(name.upper())
+        if value is None:
+            raise Undefined(name, self._variables, position)
+        if not _ONE_THING.fullmatch(value):
+            raise BindError(
+                f'the value of variable "{name}" cannot stand here: {value}',
+                detail="Outside of quotes, a value is one name, one number or one quoted text.",
+                position=position,
+            )
+        # A minus before it would make a comment of both.
+        return f" {value}" if value.startswith("-") else value
+
+    def _origin(self, position: Position) -> Position:
+        offset, moved = position.offset, 0
+        for part in self._replaced:
+            if offset < part.start:
+                break
+            if offset < part.end:
+                return self._position(self._base + part.old_start)
+            moved = part.old_end - part.end
+        return self._position(self._base + offset + moved)
+
+    def _position(self, offset: int) -> Position:
+        self._lines = self._lines or Lines(self._text)
+        return self._lines.position(offset)
+
+
+class Undefined(BindError):
+    """A variable that nobody has defined."""
+
+    sqlstate = "42704"
+
+    def __init__(self, name: str, known: Mapping[str, str], position: Position) -> None:
+        super().__init__(
+            f'variable "{name}" is not defined',
+            hint=nearest(name, sorted(known), plural="variables") if known else "Define it: DEFINE name = 'value';",
+            position=position,
+        )
