@@ -98,7 +98,7 @@ class GivenRows:
         try:
             return None if value is None else fitted(value, column.type)
         except Misfit:
-            shown = orjson.dumps(value, default=str).decode()
+            shown = json.dumps(value, default=str, ensure_ascii=False)
             raise TypeMismatch(f'column "{column.name}" is {column.type} and cannot take {shown[:200]}') from None
 
 

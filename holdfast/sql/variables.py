@@ -48,6 +48,7 @@ class Script:
         self._lines: Lines | None = None
         self._replaced: list[_Replaced] = []
         self._base = 0
+        self._own: HoldfastError | None = None
         self.substitutes = "${" in text
 
     def __iter__(self) -> Iterator[ParsedStatement]:
@@ -62,13 +63,18 @@ class Script:
 
     def placed(self, error: HoldfastError) -> HoldfastError:
         """The error with its position in the text as it was written."""
-        if self.substitutes and error.position is not None:
+        if self.substitutes and error.position is not None and error is not self._own:
             error.position = self._origin(error.position)
         return error
 
     def _statement(self, start: int, end: int) -> Iterator[ParsedStatement]:
         self._base, self._replaced = start, []
-        for parsed in statements(self._substituted(start, end)):
+        try:
+            text = self._substituted(start, end)
+        except HoldfastError as error:
+            self._own = error
+            raise
+        for parsed in statements(text):
             yield replace(parsed, position=self._origin(parsed.position))
 
     def _end_of(self, start: int) -> int:

@@ -1,5 +1,7 @@
 """/ksql: entities, and what an error reports."""
 
+from dataclasses import replace
+
 import httpx
 import pytest
 
@@ -147,3 +149,69 @@ def test_only_the_servers_own_trouble_is_a_server_error(
     response = run(http, "DROP TABLE totals;")
     assert (response.status_code, response.json()["error_code"]) == (500, 50000)
     assert says in response.json()["message"]
+
+
+# ---- variables
+
+
+def test_variables_of_the_request_stand_in_for_names_and_values(http: httpx.Client, service: FakeService) -> None:
+    text = "CREATE STREAM ${name} AS SELECT * FROM orders WHERE amount > ${least} AND id <> '${text}';"
+    variables = {"NAME": "big", "least": 5, "text": "it's"}
+    (made,) = run(http, text, sessionVariables=variables).json()
+    assert made["commandId"] == "stream/`BIG`/create"
+    assert "amount > 5 AND id <> 'it''s'" in service.catalog.object("BIG").statement
+
+
+def test_define_holds_for_the_statements_after_it(http: httpx.Client) -> None:
+    text = "DEFINE Who = 'orders'; DESCRIBE ${who}; SHOW VARIABLES; UNDEFINE who; SHOW VARIABLES; DESCRIBE ${who};"
+    error = run(http, text).json()
+    defined, described, shown, undefined, nothing = error["entities"]
+    assert defined["@type"] == shown["@type"] == "variables"
+    assert defined["variables"] == shown["variables"] == [{"name": "WHO", "value": "orders"}]
+    assert described["sourceDescription"]["name"] == "ORDERS"
+    assert undefined["variables"] == nothing["variables"] == []
+    assert (error["message"], error["sqlstate"]) == ('variable "who" is not defined', "42704")
+    assert error["position"]["offset"] == text.rindex("${who}")
+
+
+def test_a_position_is_that_of_the_text_as_it_was_sent(http: httpx.Client) -> None:
+    text = "DESCRIBE ${a};\nDESCRIBE   nothng;"
+    error = run(http, text, sessionVariables={"a": "orders"}).json()
+    assert error["position"] == {"line": 2, "column": 12, "offset": text.index("nothng")}
+
+
+def test_a_query_takes_variables_too(http: httpx.Client) -> None:
+    asked = {"sql": "SELECT ${what} FROM totals;", "sessionVariables": {"what": "id"}}
+    assert http.post("/query-stream", json=asked).status_code == 200
+    assert http.post("/query-stream", json={**asked, "sessionVariables": {}}).json()["sqlstate"] == "42704"
+
+
+# ---- push queries are queries
+
+
+def test_a_push_query_is_listed_and_can_be_terminated(http: httpx.Client, url: str, service: FakeService) -> None:
+    asked = {"sql": "SELECT id FROM totals EMIT CHANGES;"}
+    with httpx.stream("POST", f"{url}/query-stream", json=asked, trust_env=False) as response:
+        push = service.next_push()
+        listed = {query["id"]: query for query in one(http, "SHOW QUERIES;")["queries"]}
+        assert listed[push.id]["queryType"] == "PUSH"
+        assert listed[push.id]["queryString"] == asked["sql"].rstrip(";")
+        ended = one(http, f"TERMINATE {push.id.lower()};")
+        assert ended["commandStatus"]["status"] == "SUCCESS"
+        assert len(list(response.iter_lines())) == 1
+    assert run(http, f"TERMINATE {push.id};").json()["sqlstate"] == "42P01"
+
+
+def test_there_can_be_only_so_many_push_queries(http: httpx.Client, url: str, service: FakeService) -> None:
+    service.settings = replace(service.settings, max_push_queries=2)
+    asked = {"sql": "SELECT id FROM totals EMIT CHANGES;"}
+    with httpx.Client(base_url=url, trust_env=False) as many:
+        opened = [many.send(many.build_request("POST", "/query-stream", json=asked), stream=True) for _ in range(2)]
+        refused = http.post("/query-stream", json=asked)
+        assert (refused.status_code, refused.json()["error_code"]) == (400, 40003)
+        opened[0].close()
+        assert service.pushes[0].closed.wait(1)
+        again = many.send(many.build_request("POST", "/query-stream", json=asked), stream=True)
+        assert again.status_code == 200
+        for response in (opened[1], again):
+            response.close()

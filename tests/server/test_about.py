@@ -1,0 +1,62 @@
+"""The endpoints that tell of the server, its commands and its queries."""
+
+import httpx
+import pytest
+
+from .fake import FakeService
+
+
+def test_status_of_all_commands(http: httpx.Client) -> None:
+    assert http.get("/status").json() == {
+        "commandStatuses": {"stream/`ORDERS`/create": "SUCCESS", "table/`TOTALS`/create": "SUCCESS"}
+    }
+    http.post("/ksql", json={"ksql": "DROP TABLE totals;"})
+    assert "table/`TOTALS`/drop" in http.get("/status").json()["commandStatuses"]
+
+
+@pytest.mark.parametrize("name", ["`TOTALS`", "TOTALS", "totals"])
+def test_status_of_one_command(http: httpx.Client, service: FakeService, name: str) -> None:
+    (query,) = service.catalog.queries
+    told = http.get(f"/status/table/{name}/create").json()
+    assert told == {"status": "SUCCESS", "message": "Table TOTALS created.", "queryId": query}
+
+
+def test_status_of_a_command_that_never_was(http: httpx.Client) -> None:
+    response = http.get("/status/table/nothing/create")
+    assert (response.status_code, response.json()["error_code"]) == (404, 40400)
+
+
+def test_a_command_of_this_process_has_its_own_message(http: httpx.Client) -> None:
+    http.post("/ksql", json={"ksql": "CREATE STREAM big AS SELECT * FROM orders WHERE amount > 5;"})
+    told = http.get("/status/stream/BIG/create").json()
+    assert (told["message"], told["queryId"][:8]) == ("Done.", "CSAS_BIG")
+
+
+def test_cluster_status(http: httpx.Client, service: FakeService, url: str) -> None:
+    (query,) = service.catalog.queries
+    ((host, node),) = http.get("/clusterStatus").json()["clusterStatus"].items()
+    assert url.endswith(host)
+    assert node["hostAlive"] is True
+    assert node["activeStandbyPerQuery"][query]["activePartitions"] == [{"topic": "orders", "partition": 0}]
+    (lags,) = node["hostStoreLags"]["stateStoreLags"].values()
+    assert lags["lagByPartition"] == {"orders-0": {"currentOffsetPosition": 5, "endOffsetPosition": 12, "offsetLag": 7}}
+
+
+def test_properties_that_can_be_set(http: httpx.Client) -> None:
+    assert http.get("/is_valid_property/auto.offset.reset").json() is True
+    assert http.get("/is_valid_property/ksql.streams.auto.offset.reset").json() is True
+    unknown = http.get("/is_valid_property/auto.ofset.reset")
+    assert (unknown.status_code, unknown.json()["error_code"]) == (400, 40000)
+    assert unknown.json()["hint"] == 'Did you mean "auto.offset.reset"?'
+
+
+def test_the_openapi_document_names_every_endpoint(http: httpx.Client) -> None:
+    told = http.get("/openapi.json").json()
+    assert set(told["paths"]) >= {
+        "/ksql", "/query-stream", "/query", "/close-query", "/inserts-stream", "/info", "/healthcheck",
+        "/clusterStatus", "/is_valid_property/{name}", "/status", "/status/{type}/{entity}/{action}",
+    }  # fmt: skip
+    for path, methods in told["paths"].items():
+        for method, described in methods.items():
+            assert described["responses"]["200"]["content"], (path, method)
+            assert ("requestBody" in described) == (method == "post"), (path, method)
