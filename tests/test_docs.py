@@ -1,23 +1,32 @@
 """The documentation names what exists."""
 
 import importlib
+import json
 import re
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 
 from holdfast.app import Service
+from holdfast.config import Settings
 from holdfast.errors import ReadError
+from holdfast.server.serve import listen, running
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, SelectKind
-from holdfast.sql.parse import ParsedStatement, statements
-from holdfast.sql.statements import Describe, ExplainFormat, Show
+from holdfast.sql.parse import ParsedStatement
+from holdfast.sql.session import KNOWN as PROPERTIES
+from holdfast.sql.statements import Define, Describe, ExplainFormat, Show, Undefine
+from holdfast.sql.variables import Script
 
 DOCS = Path(__file__).parents[1] / "docs"
 TEXTS = [page.read_text() for page in sorted(DOCS.glob("*.md"))]
-NAMES = sorted({n for text in TEXTS for n in re.findall(r"`(holdfast(?:\.\w+)+)`", text) if n != "holdfast.toml"})
+NAMES = sorted(
+    {n for text in TEXTS for n in re.findall(r"`(holdfast(?:\.\w+)+)`", text)} - {"holdfast.toml", *PROPERTIES}
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -45,9 +54,17 @@ def test_every_example_of_the_sql_page_runs_in_order(service: Service) -> None:
     """Pulls wait for what was inserted before them, as a reader of the page would."""
     page = (DOCS / "sql.md").read_text()
     answers: dict[str, list[dict[str, object]]] = {}
+    variables: dict[str, str] = {}
     for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL):
-        for parsed in statements(block):
-            answers[parsed.text] = _run(service, parsed)
+        for parsed in Script(block, variables):
+            match parsed.statement:
+                case Define(name, value):
+                    variables[name.text] = value
+                case Undefine(name):
+                    del variables[name.text]
+                case _:
+                    answers[parsed.text] = _run(service, parsed)
+    assert "pageviews over 400" in service.catalog.object("SLOWER").statement
     by_user = next(rows for text, rows in answers.items() if text.startswith("SELECT * FROM views_per_user"))
     assert by_user == [{"r0": "ann", "r1": 2, "r2": 550, "r3": 430, "r4": 275.0}]
     assert next(rows for text, rows in answers.items() if text.startswith("SELECT id, name")) == [
@@ -89,3 +106,44 @@ def _answer(service: Service, bound: BoundSelect) -> list[dict[str, object]]:
                 return rows
         time.sleep(0.1)
     return []
+
+
+def test_every_request_of_the_http_page_is_answered_as_it_says(service: Service, settings: Settings) -> None:
+    page = (DOCS / "http.md").read_text()
+    blocks = re.findall(r"```(http|json)\n(.*?)```", page, re.DOTALL)
+    asked = 0
+    with running(service, listen(replace(settings, http_port=0))) as server:
+        client = httpx.Client(base_url=server.url, timeout=90, trust_env=False)
+        for (kind, request), (next_kind, answer) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
+            if kind == "json":
+                continue
+            head, body = request.split("\n", 1)
+            method, path = head.split()
+            expected = _texts(answer) if next_kind == "json" else None
+            assert _answered(client, method, path, body, expected) == expected, request
+            asked += 1
+    assert asked >= 5
+
+
+def _answered(client: httpx.Client, method: str, path: str, body: str, expected: list[object] | None) -> object:
+    """What the server answers, at the latest once its queries have caught up."""
+    deadline = time.monotonic() + 90
+    while True:
+        response = client.request(method, path, content=body)
+        told = _texts(response.text)
+        if told == expected or time.monotonic() > deadline:
+            return told
+        if expected is None:
+            assert response.status_code == 200, response.text
+            return None
+        time.sleep(0.2)
+
+
+def _texts(text: str) -> list[object]:
+    """The JSON texts that stand one after the other."""
+    decoder, found, at = json.JSONDecoder(), [], 0
+    while text[at:].strip():
+        at += len(text[at:]) - len(text[at:].lstrip())
+        value, at = decoder.raw_decode(text, at)
+        found.append(value)
+    return found

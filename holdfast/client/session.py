@@ -54,8 +54,7 @@ class Session:
 
     def question(self, text: str, properties: Properties | None, *, progress: bool) -> Request:
         body: dict[str, Any] = {"sql": text, "properties": self.properties | dict(properties or {})}
-        if progress:
-            body["requestProperties"] = {"holdfast.progress": True}
+        body["requestProperties"] = {"holdfast.tombstones": True, "holdfast.progress": progress}
         return Request("/query-stream", orjson.dumps(body), DELIMITED)
 
     def carry(self, entities: Iterable[Entity]) -> None:

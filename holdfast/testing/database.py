@@ -32,7 +32,7 @@ from holdfast.runtime.store.port import Moved, Time
 from holdfast.runtime.tick import Given, Ticker, TickInputs
 from holdfast.serving.insert import row_of
 from holdfast.serving.pull import pull
-from holdfast.serving.push import StreamPush, TablePush
+from holdfast.serving.push import RowReader, StreamPush, TablePush
 from holdfast.serving.results import PullResult, Push
 from holdfast.serving.streams import StreamReader
 from holdfast.serving.times import Times
@@ -71,6 +71,7 @@ class Database:
         self._streams = StreamReader(
             self._store, self.topics, self.topics, self._decoder, lambda: Time(self._time), raw
         )
+        self._rows = RowReader(self._store, self._engine)
         self._time = 0
         self._count = 0
 
@@ -268,8 +269,8 @@ class Database:
         earliest = self.properties.get("auto.offset.reset", "latest").lower() == "earliest"
         if isinstance(bound.relation, Stream):
             place = self._streams.start(bound.relation, earliest=earliest)
-            return StreamPush(bound, self._streams, self._engine, self._store, self._wakeup, place)
-        return TablePush(bound, self._store, self._engine, self._times, self._wakeup, snapshot=earliest)
+            return StreamPush(bound, self._streams, self._rows, self._wakeup, place)
+        return TablePush(bound, self._rows, self._times, self._wakeup, snapshot=earliest)
 
     def _progress(self, query: QueryId) -> Progress | None:
         return Progress(Status.RUNNING) if query in self._dataflow.programs else None

@@ -101,7 +101,7 @@ def test_a_stream_ends_with_its_block_and_so_does_its_query(client: Any, service
         assert tuple(next(stream)) == ("a", 1)
         assert stream.time is None
         row = next(stream)
-        assert (row.tombstone, row["ID"], stream.time) == (True, "a", 5)
+        assert (row.tombstone, row["ID"], stream.time) == (True, "a", 6)
         assert not push.closed.is_set()
     assert push.closed.is_set(), "the query is closed when the block has ended, not some time later"
 
