@@ -20,6 +20,7 @@ from holdfast.runtime.functions import (
     durations,
     encodings,
     geo,
+    json,
     lambdas,
     maps,
     masks,
@@ -29,6 +30,7 @@ from holdfast.runtime.functions import (
     splitting,
     strings,
     trigonometry,
+    urls,
 )
 from holdfast.runtime.functions.declaration import (
     AggregateForm,
@@ -69,6 +71,8 @@ MODULES: tuple[Module, ...] = (
     arrays,
     maps,
     lambdas,
+    json,
+    urls,
     geo,
     aggregates,
 )

@@ -1,0 +1,179 @@
+"""Functions of JSON in texts. A text that is not JSON gives NULL."""
+
+from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction
+from holdfast.runtime.functions.jsontexts import (
+    json_of,
+    json_string,
+    marked,
+    marked_if_needed,
+    restored,
+    single_quoted,
+    value_json,
+    value_text,
+)
+from holdfast.runtime.functions.parameters import ANY
+from holdfast.runtime.functions.sparksql import let, text
+from holdfast.types import Array, Map, Scalar
+
+CATEGORY = "JSON"
+STRING, INTEGER, BIGINT, DOUBLE, BOOLEAN = (
+    Scalar.STRING,
+    Scalar.INTEGER,
+    Scalar.BIGINT,
+    Scalar.DOUBLE,
+    Scalar.BOOLEAN,
+)
+
+_ITEMS = "try_cast(try_parse_json({0}) AS ARRAY<VARIANT>)"
+
+
+def _extract(a: Arguments) -> str:
+    """Names in brackets have double quotes in ksqlDB's paths and single ones in Spark's."""
+    path = f"replace(replace({a.texts[1]}, '[\"', {text('[' + chr(39))}), '\"]', {text(chr(39) + ']')})"
+    found = let(a.texts[0], lambda json: f"get_json_object({marked_if_needed(json)}, {path})", "doc_")
+    return let(found, value_text, "found_")
+
+
+def _contains(test: str) -> str:
+    """`test` is of an item `v_` whose type is named by `kind_`."""
+    kinds = "schema_of_variant(v_)"
+    return (
+        f"COALESCE(exists({_ITEMS}, v_ -> CASE WHEN {kinds} = 'VOID' THEN {{1}} IS NULL"
+        f" ELSE COALESCE({test.replace('kind_', kinds)}, FALSE) END), FALSE)"
+    )
+
+
+_CONTAINS = {
+    BOOLEAN: "kind_ = 'BOOLEAN' AND try_cast(v_ AS BOOLEAN) = {1}",
+    INTEGER: "kind_ = 'BIGINT' AND try_cast(v_ AS BIGINT) = {1}",
+    BIGINT: "kind_ = 'BIGINT' AND try_cast(v_ AS BIGINT) = {1}",
+    DOUBLE: "(kind_ = 'DOUBLE' OR kind_ LIKE 'DECIMAL%') AND try_cast(v_ AS DOUBLE) = {1}",
+    STRING: "kind_ = 'STRING' AND try_cast(v_ AS STRING) = {1}",
+}
+
+
+def _records(a: Arguments) -> str:
+    entries = f"map_entries(from_json({marked(a.texts[0])}, 'MAP<STRING, STRING>'))"
+    entry = f"named_struct('k', substring(e_.key, 2), 'v', {value_text('e_.value')})"
+    return f"map_from_entries(transform({entries}, e_ -> {entry}))"
+
+
+def _items(a: Arguments) -> str:
+    """Every item must be an object."""
+    every = "forall(items_, i_ -> substring(i_, 1, 1) = '{{')".replace("{{", "{")
+    listed = f"CASE WHEN {every} THEN transform(items_, i_ -> {restored('i_')}) END"
+    return let(f"(from_json({marked(a.texts[0])}, 'ARRAY<STRING>'))", lambda _: listed, "items_")
+
+
+def _concat(a: Arguments) -> str:
+    """Objects are joined to one; as soon as there is anything else, all become items of one array."""
+    documents = f"array({', '.join(marked(json) for json in a.texts)})"
+    values = "transform(docs_, d_ -> get_json_object(d_, '$'))"
+    maps = "transform(docs_, d_ -> from_json(d_, 'MAP<STRING, STRING>'))"
+    merged = f"aggregate({maps}, map_filter({maps}[0], (k_, v_) -> FALSE), (all_, m_) -> map_concat(all_, m_))"
+    entry = f"concat({json_string('substring(e_.key, 2)')}, ':', {value_json('e_.value')})"
+    one = f"concat('{{', array_join(transform(map_entries({merged}), e_ -> {entry}), ','), '}}')"
+    inner = "CASE WHEN v_ LIKE '[%' THEN substring(v_, 2, length(v_) - 2) ELSE v_ END"
+    parts = f"filter(transform(values_, x_ -> {let(value_json('x_'), lambda _: inner, 'v_')}), p_ -> p_ <> '')"
+    many = f"concat('[', array_join({parts}, ','), ']')"
+    chosen = (
+        "CASE WHEN exists(values_, x_ -> x_ IS NULL) THEN NULL"
+        f" WHEN forall(values_, x_ -> x_ LIKE '{{%') THEN {one} ELSE {many} END"
+    )
+    return let(f"({documents})", lambda _: let(f"({values})", lambda _: chosen, "values_"), "docs_")
+
+
+def _function(
+    name: str, doc: str, arguments: tuple[str, ...], forms: tuple[ScalarForm, ...], *examples: Example
+) -> ScalarFunction:
+    return ScalarFunction(name=name, doc=doc, arguments=arguments, forms=forms, examples=examples)
+
+
+FUNCTIONS = (
+    _function(
+        "EXTRACTJSONFIELD",
+        "What a JSON text has at a path such as $.a.b[0]: a string without its quotes, anything else as JSON; NULL "
+        "when there is nothing.",
+        ("json", "path"),
+        (ScalarForm(parameters=(STRING, STRING), returns=STRING, spark=_extract, duckdb=None),),
+        Example(call="""EXTRACTJSONFIELD('{"a": {"b": ["x", 1.50]}}', '$.a.b[1]')""", gives="'1.50'"),
+        Example(call="""EXTRACTJSONFIELD('{"a": {"b": ["x", 1.50]}}', '$.a')""", gives="""'{"b":["x",1.50]}'"""),
+    ),
+    _function(
+        "IS_JSON_STRING",
+        "Whether a text is JSON; false for NULL.",
+        ("text",),
+        (
+            ScalarForm(
+                parameters=(STRING,),
+                returns=BOOLEAN,
+                spark=f"(get_json_object({{0}}, '$') IS NOT NULL AND NOT {single_quoted('{0}')})",
+                duckdb=None,
+            ),
+        ),
+        Example(call="IS_JSON_STRING('[1, 2]')", gives="true"),
+        Example(call="IS_JSON_STRING('[1, 2')", gives="false"),
+    ),
+    _function(
+        "JSON_ARRAY_CONTAINS",
+        "Whether a JSON array has a value of the same type; false for anything that is no JSON array.",
+        ("json", "value"),
+        tuple(
+            ScalarForm(parameters=(STRING, type_), returns=BOOLEAN, spark=_contains(test), duckdb=None)
+            for type_, test in _CONTAINS.items()
+        ),
+        Example(call="""JSON_ARRAY_CONTAINS('[1, "a", true]', 'a')""", gives="true"),
+        Example(call="""JSON_ARRAY_CONTAINS('["1"]', 1)""", gives="false"),
+    ),
+    _function(
+        "JSON_ARRAY_LENGTH",
+        "How many items a JSON array has; NULL for anything else.",
+        ("json",),
+        (ScalarForm(parameters=(STRING,), returns=INTEGER, spark="json_array_length({0})", duckdb=None),),
+        Example(call="JSON_ARRAY_LENGTH('[1, [2, 3]]')", gives="2"),
+    ),
+    _function(
+        "JSON_CONCAT",
+        "JSON texts as one: objects as an object, in which of equal names the last one counts; all else as an array.",
+        ("json",),
+        (ScalarForm(parameters=(STRING,), returns=STRING, variadic=True, spark=_concat, duckdb=None),),
+        Example(call="""JSON_CONCAT('{"a": 1}', '{"b": 2, "a": 3}')""", gives="""'{"a":3,"b":2}'"""),
+        Example(call="JSON_CONCAT('[1, 2]', '3')", gives="'[1,2,3]'"),
+    ),
+    _function(
+        "JSON_ITEMS",
+        "The objects of a JSON array, as JSON texts; NULL when an item is anything else.",
+        ("json",),
+        (ScalarForm(parameters=(STRING,), returns=Array(STRING), spark=_items, duckdb=None),),
+        Example(call="""JSON_ITEMS('[{"a": 1}, {"b": 2.0}]')""", gives="""ARRAY['{"a":1}', '{"b":2.0}']"""),
+    ),
+    _function(
+        "JSON_KEYS",
+        "The names of a JSON object; NULL for anything else.",
+        ("json",),
+        (
+            ScalarForm(
+                parameters=(STRING,),
+                returns=Array(STRING),
+                spark="array_distinct(json_object_keys({0}))",
+                duckdb=None,
+            ),
+        ),
+        Example(call="""JSON_KEYS('{"b": 1, "a": 2}')""", gives="ARRAY['b', 'a']"),
+    ),
+    _function(
+        "JSON_RECORDS",
+        "The names and values of a JSON object, strings without their quotes and all else as JSON; NULL for anything "
+        "but an object.",
+        ("json",),
+        (ScalarForm(parameters=(STRING,), returns=Map(STRING, STRING), spark=_records, duckdb=None),),
+        Example(call="""JSON_RECORDS('{"a": "x", "b": [1]}')""", gives="MAP('a' := 'x', 'b' := '[1]')"),
+    ),
+    _function(
+        "TO_JSON_STRING",
+        "A value of any type as JSON: dates and times as texts, BYTES in base64, names in order; null for NULL.",
+        ("value",),
+        (ScalarForm(parameters=(ANY,), returns=STRING, spark=lambda a: json_of(a.texts[0], a.type(0)), duckdb=None),),
+        Example(call="TO_JSON_STRING(STRUCT(b := ARRAY[1, NULL], a := 'x'))", gives="""'{"A":"x","B":[1,null]}'"""),
+    ),
+)

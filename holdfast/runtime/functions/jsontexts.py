@@ -1,0 +1,105 @@
+"""JSON as a text, in Spark SQL.
+
+Spark reads numbers as DOUBLEs and writes them in its own way, and it does not tell null from a name that is missing.
+So numbers and nulls are put into strings with a mark before them, and strings get a mark of their own; the marks are
+code points that no text has. After Spark has taken the JSON apart, `value_text` and `restored` take them away.
+"""
+
+from holdfast.runtime.expressions.casts import cast
+from holdfast.runtime.expressions.physical import Dialect, field_name
+from holdfast.runtime.functions.sparksql import let, text
+from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct
+
+_STRING, _BARE, _EDGE = "\ufdd0", "\ufdd1", "\ufdd2"
+
+_ANY_STRING = text(r'"((?:[^"\\]|\\.)*)"')
+_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![-+.0-9eE])"
+_STRING_OR_BARE = text(rf'("(?:[^"\\]|\\.)*")|({_NUMBER}|null)')
+_MARKED_BARE = text(f"{_EDGE}([^{_EDGE}]*){_EDGE}")
+_QUOTED_BARE = text(f'"{_BARE}([^"]*)"')
+# What Spark may write differently, or hide.
+_DELICATE = text(r"null|[0-9][.eE]")
+
+
+def marked(json: str) -> str:
+    return bare_marked(f"regexp_replace({json}, {_ANY_STRING}, {text(f'{chr(34)}{_STRING}$1{chr(34)}')})")
+
+
+def bare_marked(json: str) -> str:
+    """With marks on numbers and nulls only: names stay as they are."""
+    edged = f"regexp_replace({json}, {_STRING_OR_BARE}, {text(f'$1{_EDGE}$2{_EDGE}')})"
+    bare = f"replace({edged}, {text(_EDGE * 2)}, '')"
+    return f"regexp_replace({bare}, {_MARKED_BARE}, {text(f'{chr(34)}{_BARE}$1{chr(34)}')})"
+
+
+def marked_if_needed(json: str) -> str:
+    return f"CASE WHEN {json} RLIKE {_DELICATE} THEN {bare_marked(json)} ELSE {json} END"
+
+
+def single_quoted(json: str) -> str:
+    """Whether there are single quotes outside of strings, which Spark would take for strings too."""
+    return f"contains(regexp_replace({json}, {_ANY_STRING}, ''), {text(chr(39))})"
+
+
+def restored(json: str) -> str:
+    """JSON without the marks."""
+    return f"replace(regexp_replace({json}, {_QUOTED_BARE}, {text('$1')}), {text(_STRING)}, '')"
+
+
+def _starts(value: str, *marks: str) -> str:
+    return f"substring({value}, 1, 1) IN ({', '.join(map(text, marks))})"
+
+
+def value_text(value: str) -> str:
+    """A value as Spark gives it: a string without its quotes, anything else as JSON."""
+    return f"CASE WHEN {_starts(value, _STRING, _BARE)} THEN substring({value}, 2) ELSE {restored(value)} END"
+
+
+def value_json(value: str) -> str:
+    """A value as Spark gives it, as JSON."""
+    string = json_string(f"substring({value}, 2)")
+    return (
+        f"CASE WHEN {_starts(value, _STRING)} THEN {string} WHEN {_starts(value, _BARE)} THEN substring({value}, 2)"
+        f" ELSE {restored(value)} END"
+    )
+
+
+def json_string(sql: str) -> str:
+    """A STRING that is not NULL, with quotes and escapes."""
+    return let(f"to_json(named_struct('v', {sql}))", lambda t: f"substring({t}, 6, length({t}) - 6)", "json_")
+
+
+def json_of(sql: str, type_: SqlType, depth: int = 0) -> str:
+    """The JSON of a value of any type: moments as texts, BYTES in base64, the names of structs and maps sorted."""
+    return f"COALESCE({_json(sql, type_, depth)}, 'null')"
+
+
+def _json(sql: str, type_: SqlType, depth: int) -> str:
+    name = f"j{depth}_"
+    match type_:
+        case Scalar.BOOLEAN | Scalar.INTEGER | Scalar.BIGINT | Decimal():
+            return cast(sql, type_, Scalar.STRING, Dialect.SPARK)
+        case Scalar.DOUBLE:
+            return f"substring(to_json(array({sql})), 2, length(to_json(array({sql}))) - 2)"
+        case Scalar.STRING:
+            return f"CASE WHEN {sql} IS NOT NULL THEN {json_string(sql)} END"
+        case Scalar.BYTES:
+            return f"concat('\"', replace(base64({sql}), {text(chr(13) + chr(10))}, ''), '\"')"
+        case Scalar.DATE | Scalar.TIME | Scalar.TIMESTAMP:
+            return f"concat('\"', {cast(sql, type_, Scalar.STRING, Dialect.SPARK)}, '\"')"
+        case Array(element):
+            return f"concat('[', array_join(transform({sql}, {name} -> {json_of(name, element, depth + 1)}), ','), ']')"
+        case Map(key, value):
+            keys = f"array_sort(map_keys({sql}))"
+            shown = json_string(cast(name, key, Scalar.STRING, Dialect.SPARK))
+            entry = f"concat({shown}, ':', {json_of(f'{sql}[{name}]', value, depth + 1)})"
+            return f"concat('{{', array_join(transform({keys}, {name} -> {entry}), ','), '}}')"
+        case Struct(fields):
+            parts = []
+            for place, field in sorted(enumerate(fields), key=lambda pair: pair[1].name):
+                member = json_of(f"({sql}).{field_name(place)}", field.type, depth + 1)
+                parts.append(f"{json_string(text(field.name))}, ':', {member}")
+            inside = ", ',', ".join(parts) or "''"
+            return f"CASE WHEN {sql} IS NOT NULL THEN concat('{{', {inside}, '}}') END"
+        case _:
+            raise AssertionError(type_)
