@@ -4,7 +4,7 @@ Parsers are built once and kept; the tree is made while parsing, so there is no 
 """
 
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +17,8 @@ from holdfast.runtime.expressions.tree import Expression, NamedExpression
 from holdfast.types import Schema, SqlType
 
 _GRAMMAR = Path(__file__).with_name("grammar.lark")
+REMEMBERED = 10_000
+"""Texts of each kind: a plan is read when it is decoded, and again for each thing that is made of it."""
 _STARTS = ("expression_start", "named_start", "type_start", "schema_start")
 
 
@@ -58,10 +60,12 @@ def _parser() -> SqlParser:
     return SqlParser(read_grammar(), _STARTS, ExpressionTransformer())
 
 
+@lru_cache(REMEMBERED)
 def parse_expression(text: str) -> Expression:
     return cast(Expression, _parser().parse(text, "expression_start"))
 
 
+@lru_cache(REMEMBERED)
 def parse_named(text: str) -> NamedExpression:
     """Read `expression AS name`, as the select expressions of plans are written."""
     return cast(NamedExpression, _parser().parse(text, "named_start"))
@@ -71,6 +75,7 @@ def parse_type(text: str) -> SqlType:
     return cast(SqlType, _parser().parse(text, "type_start"))
 
 
+@lru_cache(REMEMBERED)
 def parse_schema(text: str) -> Schema:
     """Read ``"`ID` INTEGER KEY, `NAME` STRING"``; the empty text is the schema without columns."""
     return cast(Schema, _parser().parse(text, "schema_start"))

@@ -162,13 +162,14 @@ class Many(Form):
 class TextOr(Form):
     """A string, or what later releases write in its place."""
 
+    text: Form
     other: Form
 
     def decode(self, value: JsonValue, place: Place) -> object:
-        return value if isinstance(value, str) else self.other.decode(value, place)
+        return (self.text if isinstance(value, str) else self.other).decode(value, place)
 
     def encode(self, value: object) -> JsonValue:
-        return value if isinstance(value, str) else self.other.encode(value)
+        return (self.text if isinstance(value, str) else self.other).encode(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from holdfast.runtime.plan.forms import (
     Tagged,
     TextOr,
 )
+from holdfast.runtime.plan.texts import EXPRESSION, NAMED_EXPRESSION, SCHEMA_TEXT, TYPE_TEXT
 from holdfast.runtime.plan.windows import (
     HoppingWindow,
     OutputRefinement,
@@ -127,22 +128,23 @@ STEP_PROPERTIES = plain(steps.StepProperties, required("queryContext", TEXT))
 REFINEMENT_INFO = plain(steps.RefinementInfo, required("outputRefinement", REFINEMENT))
 STEP = Tagged("step", "@type", lambda: STEP_SHAPES)
 
+EXPRESSIONS = Many(EXPRESSION)
 PROPERTIES = required("properties", STEP_PROPERTIES)
 SOURCE = required("source", STEP)
 SOURCES = (required("leftSource", STEP), required("rightSource", STEP))
 TOPIC = required("topicName", TEXT)
 TOPIC_FORMATS = required("formats", FORMATS)
 TIMESTAMP = optional("timestampColumn", TIMESTAMP_COLUMN)
-SCHEMA = required("sourceSchema", TEXT)
+SCHEMA = required("sourceSchema", SCHEMA_TEXT)
 PSEUDO_COLUMNS = optional("pseudoColumnVersion", WHOLE)
 WINDOW = required("windowInfo", WINDOW_INFO)
 INTERNAL_FORMATS = required("internalFormats", FORMATS)
-FILTER = required("filterExpression", TEXT)
+FILTER = required("filterExpression", EXPRESSION)
 KEY_COLUMNS = optional("keyColumnNames", TEXTS)
-SELECT = required("selectExpressions", TEXTS)
-KEYS = required("keyExpression", TextOr(TEXTS))
-GROUP_BY = required("groupByExpressions", TEXTS)
-AGGREGATION = (required("nonAggregateColumns", TEXTS), required("aggregationFunctions", TEXTS))
+SELECT = required("selectExpressions", Many(NAMED_EXPRESSION))
+KEYS = required("keyExpression", TextOr(EXPRESSION, EXPRESSIONS))
+GROUP_BY = required("groupByExpressions", EXPRESSIONS)
+AGGREGATION = (required("nonAggregateColumns", TEXTS), required("aggregationFunctions", EXPRESSIONS))
 JOIN_TYPE = required("joinType", Choice(steps.JoinType))
 JOIN_KEY = optional("keyColName", TEXT, field="key_column_name")
 
@@ -175,9 +177,9 @@ STEP_SHAPES: Mapping[str, Shape] = table(
     tagged(steps.StreamSelect, PROPERTIES, SOURCE, KEY_COLUMNS, optional("selectedKeys", TEXTS), SELECT),
     tagged(steps.TableSelect, PROPERTIES, SOURCE, KEY_COLUMNS, SELECT, optional("internalFormats", FORMATS)),
     tagged(steps.StreamSelectKey, PROPERTIES, SOURCE, KEYS),
-    tagged(steps.StreamSelectKeyV1, PROPERTIES, SOURCE, required("keyExpression", TEXT)),
+    tagged(steps.StreamSelectKeyV1, PROPERTIES, SOURCE, required("keyExpression", EXPRESSION)),
     tagged(steps.TableSelectKey, PROPERTIES, SOURCE, INTERNAL_FORMATS, KEYS),
-    tagged(steps.StreamFlatMap, PROPERTIES, SOURCE, required("tableFunctions", TEXTS)),
+    tagged(steps.StreamFlatMap, PROPERTIES, SOURCE, required("tableFunctions", EXPRESSIONS)),
     tagged(steps.StreamGroupByKey, PROPERTIES, SOURCE, INTERNAL_FORMATS),
     tagged(steps.StreamGroupBy, PROPERTIES, SOURCE, INTERNAL_FORMATS, GROUP_BY),
     tagged(steps.StreamGroupByV1, PROPERTIES, SOURCE, INTERNAL_FORMATS, GROUP_BY),
@@ -190,7 +192,7 @@ STEP_SHAPES: Mapping[str, Shape] = table(
         SOURCE,
         INTERNAL_FORMATS,
         *AGGREGATION,
-        required("windowExpression", TextOr(Tagged("window", "windowType", lambda: WINDOW_SHAPES))),
+        required("windowExpression", TextOr(TEXT, Tagged("window", "windowType", lambda: WINDOW_SHAPES))),
     ),
     tagged(steps.TableAggregate, PROPERTIES, SOURCE, INTERNAL_FORMATS, *AGGREGATION),
     tagged(steps.TableSuppress, PROPERTIES, SOURCE, required("refinementInfo", REFINEMENT_INFO), INTERNAL_FORMATS),
@@ -215,7 +217,7 @@ STEP_SHAPES: Mapping[str, Shape] = table(
         optional("leftJoinColumnName", TEXT),
         TOPIC_FORMATS,
         *SOURCES,
-        optional("leftJoinExpression", TEXT),
+        optional("leftJoinExpression", EXPRESSION),
     ),
     tagged(steps.StreamSink, PROPERTIES, SOURCE, TOPIC_FORMATS, TOPIC, TIMESTAMP),
     tagged(steps.TableSink, PROPERTIES, SOURCE, TOPIC_FORMATS, TOPIC, TIMESTAMP),
@@ -224,7 +226,7 @@ STEP_SHAPES: Mapping[str, Shape] = table(
 NAME = required("sourceName", TEXT)
 CREATION = (
     NAME,
-    required("schema", TEXT),
+    required("schema", SCHEMA_TEXT),
     optional("keyField", TEXT),
     TIMESTAMP,
     TOPIC,
@@ -236,10 +238,10 @@ CREATION = (
 DDL_SHAPES = table(
     tagged(CreateStream, *CREATION),
     tagged(CreateTable, *CREATION),
-    tagged(RegisterType, required("type", TEXT), required("typeName", TEXT)),
+    tagged(RegisterType, required("type", TYPE_TEXT), required("typeName", TEXT)),
     tagged(DropSource, NAME),
     tagged(DropType, required("typeName", TEXT)),
-    tagged(AlterSource, NAME, required("ksqlType", Choice(SourceType)), required("newColumns", TEXTS)),
+    tagged(AlterSource, NAME, required("ksqlType", Choice(SourceType)), required("newColumns", Many(SCHEMA_TEXT))),
 )
 
 QUERY_PLAN = plain(

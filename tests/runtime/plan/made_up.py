@@ -10,10 +10,23 @@ from holdfast.runtime.plan.forms import Choice, Flag, Form, Many, Seconds, Shape
 from holdfast.runtime.plan.presence import ABSENT
 from holdfast.runtime.plan.shapes import PLAN, STEP, STEP_SHAPES
 from holdfast.runtime.plan.steps import STEP_TYPES, FkTableTableJoin, JoinType, SourceStep
+from holdfast.runtime.plan.texts import EXPRESSION, NAMED_EXPRESSION, SCHEMA_TEXT, TYPE_TEXT, SqlText
 from holdfast.runtime.plan.windows import Duration
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 DURATIONS = st.decimals(0, 10**9, allow_nan=False, places=9) | st.integers(0, 10**9).map(Decimal)
+
+
+SQL_TEXTS = {
+    SCHEMA_TEXT: [
+        "",
+        "`ID` INTEGER KEY",
+        "`a b` ARRAY<STRUCT<`é` DECIMAL(4, 2)>>, `K` STRING KEY, `H` BYTES HEADER('x')",
+    ],
+    TYPE_TEXT: ["BIGINT", "MAP<STRING, STRUCT<`A` INTEGER>>"],
+    EXPRESSION: ["ID", "(`a b`[1] > 'it''s <&\"\\ \x07 \n')", "null", "COUNT(ROWTIME)", "F((X) => (X + 1), A->B)"],
+    NAMED_EXPRESSION: ["ID AS ID", "(CASE WHEN A THEN 1 END) as `b c`", "CAST(A AS DECIMAL(3, 1)) AS C"],
+}
 
 
 @cache
@@ -22,6 +35,8 @@ def values(form: Form, *, flat: bool = False) -> st.SearchStrategy[Any]:
     match form:
         case Text():
             return TEXTS
+        case SqlText():
+            return st.sampled_from(SQL_TEXTS[form])
         case Flag():
             return st.booleans()
         case Whole():
@@ -33,7 +48,7 @@ def values(form: Form, *, flat: bool = False) -> st.SearchStrategy[Any]:
         case Many():
             return st.lists(values(form.element), max_size=2).map(tuple)
         case TextOr():
-            return TEXTS | values(form.other)
+            return values(form.text) | values(form.other)
         case Shape():
             return objects(form)
         case Tagged() if form is STEP:
@@ -54,7 +69,7 @@ def objects(shape: Shape, *, flat: bool = False) -> st.SearchStrategy[Any]:
     members["join_type"] = st.sampled_from([JoinType.INNER, JoinType.LEFT, JoinType.RIGHT])
     nothing = st.just(ABSENT) | st.none()
     by_column = {**members, "left_join_column_name": TEXTS, "left_join_expression": nothing}
-    by_expression = {**members, "left_join_column_name": nothing, "left_join_expression": TEXTS}
+    by_expression = {**members, "left_join_column_name": nothing, "left_join_expression": values(EXPRESSION)}
     return st.builds(shape.type, **by_column) | st.builds(shape.type, **by_expression)
 
 

@@ -5,17 +5,20 @@ from dataclasses import MISSING, fields, is_dataclass
 from decimal import Decimal
 from enum import StrEnum
 from types import UnionType
-from typing import Any, NewType, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NewType, get_args, get_origin, get_type_hints
 
 import pytest
 
 from holdfast.errors import PlanError
+from holdfast.runtime.plan import steps
 from holdfast.runtime.plan.codec import decode, encode
-from holdfast.runtime.plan.ddl import DDL_TYPES
+from holdfast.runtime.plan.ddl import DDL_TYPES, TypeText
+from holdfast.runtime.plan.document import Plan, QueryPlan
 from holdfast.runtime.plan.forms import Choice, Flag, Form, Many, Property, Seconds, Shape, Tagged, Text, TextOr, Whole
 from holdfast.runtime.plan.presence import Absent
 from holdfast.runtime.plan.shapes import DDL_SHAPES, STEP_SHAPES
-from holdfast.runtime.plan.steps import STEP_TYPES, StreamFilter
+from holdfast.runtime.plan.steps import STEP_TYPES, ExpressionText, SchemaText, StreamFilter
+from holdfast.runtime.plan.texts import SqlText
 from holdfast.runtime.plan.windows import Duration
 
 from .documents import COMMANDS, KAFKA_JSON, STEPS, STREAM, Sample, plan, samples, step
@@ -82,6 +85,7 @@ def test_an_optional_property_may_be_null_and_stays_so(sample: Sample, row: Prop
 
 WRONG: dict[type[Form], Any] = {
     Text: 5,
+    SqlText: 5,
     Flag: "true",
     Whole: Decimal("1.5"),
     Seconds: "1",
@@ -119,11 +123,11 @@ def fits(form: Form, hint: Any) -> bool:
     if isinstance(form, TextOr):
         texts = [part for part in choices if base(part) is str]
         rest = [part for part in choices if base(part) is not str]
-        return bool(texts) and all(fits(form.other, part) for part in rest)
+        return all(fits(form.text, part) for part in texts) and all(fits(form.other, part) for part in rest)
     if isinstance(form, Tagged):
         return {shape.type for shape in form.shapes().values()} >= set(choices)
     (only,) = choices
-    plain = {Text: str, Flag: bool, Whole: int, Seconds: Duration}
+    plain = {Text: str, SqlText: str, Flag: bool, Whole: int, Seconds: Duration}
     match form:
         case Choice():
             return form.names is only and issubclass(only, StrEnum)
@@ -141,6 +145,127 @@ def is_union(hint: Any) -> bool:
 
 def base(hint: Any) -> Any:
     return hint.__supertype__ if isinstance(hint, NewType) else hint
+
+
+def texts_of(form: Form) -> Form:
+    """The form of the texts that a property holds."""
+    match form:
+        case TextOr():
+            return form.text
+        case Many():
+            return texts_of(form.element)
+        case _:
+            return form
+
+
+TEXTS = [case for case in ROWS if isinstance(texts_of(case.values[1].form), SqlText)]
+
+
+@pytest.mark.parametrize(("sample", "row"), TEXTS)
+def test_a_text_that_cannot_be_read_is_named(sample: Sample, row: Property):
+    """Also the one bad element of a list, and whatever the text is: a schema, a type, an expression."""
+    form = texts_of(row.form)
+    assert isinstance(form, SqlText)
+    many = isinstance(row.form.other if isinstance(row.form, TextOr) else row.form, Many)
+    error = refusal(sample.edited(**{row.name: ["(1"] if many else "(1"}))
+    named = f'property "{row.name}" of {sample.shape.name}'
+    assert error.message.startswith(f"{'element 0 of ' if many else ''}{named} is not {form.kind}: ")
+    assert error.detail is not None
+    assert error.detail.startswith(f"At {sample.path}.{row.name}")
+
+
+def test_every_text_of_sql_is_read():
+    """Schemas, types and expressions have types of their own, and no field of these is taken unread."""
+    kinds = {SchemaText, TypeText, ExpressionText}
+    for sample in SAMPLES:
+        hints = get_type_hints(sample.shape.type)
+        for row in sample.shape.properties:
+            found = parts_of(hints[row.field]) & kinds
+            assert bool(found) == isinstance(texts_of(row.form), SqlText), (sample, row.name)
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ("`A` INTEGER KEY, `B`", "syntax error at the end of the text, at column 21 of the text"),
+        ("`A` INTEGRE", 'type "INTEGRE" does not exist, at column 5 of the text'),
+    ],
+)
+def test_a_bad_schema_says_where_in_its_text(schema: str, problem: str):
+    error = refusal(document(plan(step=step("streamSourceV1", sourceSchema=schema))))
+    assert error.message == f'property "sourceSchema" of streamSourceV1 is not a schema: {problem}'
+
+
+@pytest.mark.parametrize(
+    ("members", "message", "hint"),
+    [
+        (
+            {"joinType": "INER"},
+            'property "joinType" of streamTableJoinV1 cannot be "INER"',
+            'Did you mean "INNER"?',
+        ),
+        (
+            {"internalFormats": {**KAFKA_JSON, "keyFeatures": ["WRAP_SINGLES", "NOPE"]}},
+            'element 1 of property "keyFeatures" of Formats cannot be "NOPE"',
+            "Known values are: SCHEMA_INFERENCE, WRAP_SINGLES, UNWRAP_SINGLES.",
+        ),
+    ],
+)
+def test_a_name_out_of_a_few_is_told_the_others(members: dict[str, Any], message: str, hint: str):
+    error = refusal(document(plan(step=step("streamTableJoinV1", **members))))
+    assert (error.message, error.hint) == (message, hint)
+
+
+def parts_of(hint: Any) -> set[Any]:
+    """Every type that a hint is made of."""
+    return {hint, *(part for argument in get_args(hint) for part in parts_of(argument))}
+
+
+CLASSES = [*STEP_TYPES.values(), *DDL_TYPES.values(), Plan, QueryPlan]
+EXACT = {str, int, bool, type(None), Absent, Ellipsis}
+"""What a field may be made of besides classes of the vocabulary and names for texts."""
+
+
+@pytest.mark.parametrize("owner", CLASSES, ids=lambda owner: owner.__name__)
+def test_no_field_is_a_dict_or_anything(owner: type):
+    """Down to the last: tuples, unions, enums, classes of the vocabulary and texts; nothing open."""
+    seen: set[Any] = set()
+    waiting: list[Any] = [owner]
+    while waiting:
+        each = waiting.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        if is_dataclass(each):
+            waiting += get_type_hints(each, vars(steps)).values()
+        elif get_args(each):
+            assert get_origin(each) in (tuple, ClassVar) or is_union(each), each
+            waiting += get_args(each)
+        else:
+            known = each in EXACT or (isinstance(each, type) and issubclass(each, StrEnum | Decimal))
+            assert known or isinstance(each, NewType), each
+            waiting += [each.__supertype__] if isinstance(each, NewType) else []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("streamGroupByV1", "streamGroupByV2"),
+        ("tableGroupByV1", "tableGroupByV2"),
+        ("streamSelectKeyV1", "streamSelectKeyV2"),
+        ("tableSourceV1", "tableSourceV2"),
+    ],
+)
+def test_a_superseded_step_is_a_class_of_its_own(old: str, new: str):
+    """Neither is read as the other, and the name says which is which."""
+    first, second = STEP_TYPES[old], STEP_TYPES[new]
+    assert first.__name__ == f"{second.__name__}V1"
+    assert not issubclass(first, second)
+    assert not issubclass(second, first)
+    whole = decode(document(plan(step=step(old))))
+    assert whole.query is not None
+    assert type(whole.query.physical_plan) is first
+    assert json.loads(encode(whole))["queryPlan"]["physicalPlan"]["@type"] == old
 
 
 def test_an_unknown_step_says_where_and_what_was_meant():
