@@ -11,7 +11,7 @@ from holdfast.errors import PlanError
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.physical import Dialect, duckdb_type
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
-from holdfast.runtime.expressions.tree import Call
+from holdfast.runtime.expressions.tree import Call, ColumnRef
 from holdfast.runtime.functions.bound import bind_aggregate
 from holdfast.runtime.plan.steps import StreamAggregate
 from holdfast.runtime.spark.fragment import BAD, TS, Fragment, column
@@ -136,7 +136,7 @@ def _function(text: str, name: str, scope: Scope, first: int, meaning: Meaning) 
 
 def _carried(name: str, scope: Scope, first: int) -> Part:
     """The value of a column in the latest record of the group."""
-    found = next(c for c in scope.columns if c.name == name)
+    found = scope.find(ColumnRef(name))
     return Part(
         column=Column(name, found.type),
         types=(found.type,),

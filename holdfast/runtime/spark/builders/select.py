@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from holdfast.errors import PlanError
+from holdfast.names import show
 from holdfast.runtime.expressions.parse import parse_named
 from holdfast.runtime.expressions.scope import Scope
 from holdfast.runtime.expressions.tree import NamedExpression
@@ -47,4 +49,10 @@ def renamed(key: Sequence[Column], names: Sequence[str] | None) -> tuple[Column,
     """The key columns under the names that a step gives them, when it gives any."""
     if not names:
         return tuple(key)
+    if len(names) != len(key):
+        given_names, there = ", ".join(map(show, names)), ", ".join(show(column.name) for column in key)
+        raise PlanError(
+            f"a step names {len(names)} key columns where there are {len(key)}",
+            detail=f"It names {given_names}; the key is {there or 'nothing'}.",
+        )
     return tuple(replace(column, name=name) for column, name in zip(key, names, strict=True))
