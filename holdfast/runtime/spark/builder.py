@@ -208,5 +208,5 @@ def unbuildable(step: Step) -> NotYetSupported:
         step.TAG,
         f"this release cannot run step {step.TAG} here",
         detail=f"The step is at {step.properties.query_context}.",
-        hint="The query is kept as it is; a release that has the step will run it.",
+        hint="A release that has the step can run the query.",
     )
