@@ -4,6 +4,7 @@ COUNT, SUM and AVG start from zero and leave NULLs out, as in ksqlDB: the SUM of
 """
 
 from holdfast.runtime.expressions.physical import Dialect
+from holdfast.runtime.functions.collecting import offset_forms
 from holdfast.runtime.functions.declaration import (
     AggregateForm,
     AggregateFunction,
@@ -18,8 +19,8 @@ from holdfast.types import Decimal, Scalar, SqlType
 CATEGORY = "AGGREGATE"
 INTEGER, BIGINT, DOUBLE = Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE
 
-_ADD32, _SUBTRACT32 = (wrap32(f"{{s0}}::BIGINT {sign} {{p0}}::BIGINT") for sign in "+-")
-_ADD64, _SUBTRACT64 = (wrap64(f"{{s0}}::HUGEINT {sign} {{p0}}::HUGEINT") for sign in "+-")
+ADD32, SUBTRACT32 = (wrap32(f"{{s0}}::BIGINT {sign} {{p0}}::BIGINT") for sign in "+-")
+ADD64, SUBTRACT64 = (wrap64(f"{{s0}}::HUGEINT {sign} {{p0}}::HUGEINT") for sign in "+-")
 _ADD64_SECOND, _SUBTRACT64_SECOND = (wrap64(f"{{s1}}::HUGEINT {sign} {{p1}}::HUGEINT") for sign in "+-")
 _SAME = {Dialect.SPARK: "{s0}", Dialect.DUCKDB: "{s0}"}
 
@@ -104,8 +105,8 @@ def _count(parameters: tuple[Parameter, ...], partial: str) -> AggregateForm:
         state=lambda _: (BIGINT,),
         initial=("0::BIGINT",),
         partial=(partial,),
-        merge=(_ADD64,),
-        undo=(_SUBTRACT64,),
+        merge=(ADD64,),
+        undo=(SUBTRACT64,),
         result_sql=_SAME,
     )
 
@@ -127,13 +128,17 @@ def _by_offset(function: str, merge: str) -> AggregateForm:
 FUNCTIONS = (
     AggregateFunction(
         name="LATEST_BY_OFFSET",
-        doc="The argument of the latest record in which it is not NULL.",
-        forms=(_by_offset("max_by", "COALESCE({p0}, {s0})"),),
+        doc="The argument of the latest record in which it is not NULL, or of "
+        "as many as a second argument says; with "
+        "false as the last argument NULLs count too.",
+        forms=(_by_offset("max_by", "COALESCE({p0}, {s0})"), *offset_forms(latest=True)),
     ),
     AggregateFunction(
         name="EARLIEST_BY_OFFSET",
-        doc="The argument of the earliest record in which it is not NULL.",
-        forms=(_by_offset("min_by", "COALESCE({s0}, {p0})"),),
+        doc="The argument of the earliest record in which it is not NULL, or of "
+        "as many as a second argument says; with "
+        "false as the last argument NULLs count too.",
+        forms=(_by_offset("min_by", "COALESCE({s0}, {p0})"), *offset_forms(latest=False)),
     ),
     AggregateFunction(
         name="COUNT",
@@ -145,8 +150,8 @@ FUNCTIONS = (
         name="SUM",
         doc="The sum of the arguments that are not NULL; whole numbers wrap around.",
         forms=(
-            _sum(INTEGER, "CAST(COALESCE(SUM({0}), 0) AS INT)", _ADD32, _SUBTRACT32, "0::INTEGER"),
-            _sum(BIGINT, "COALESCE(SUM({0}), 0L)", _ADD64, _SUBTRACT64, "0::BIGINT"),
+            _sum(INTEGER, "CAST(COALESCE(SUM({0}), 0) AS INT)", ADD32, SUBTRACT32, "0::INTEGER"),
+            _sum(BIGINT, "COALESCE(SUM({0}), 0L)", ADD64, SUBTRACT64, "0::BIGINT"),
             _SUM_DECIMAL,
             _sum(DOUBLE, "COALESCE(SUM({0}), 0D)", "({s0} + {p0})", "({s0} - {p0})", "0::DOUBLE"),
         ),
@@ -155,8 +160,8 @@ FUNCTIONS = (
         name="AVG",
         doc="The mean of the arguments that are not NULL, 0 when there is none.",
         forms=(
-            _average(INTEGER, "COALESCE(SUM({0}), 0L)", _ADD64, _SUBTRACT64, "0::BIGINT"),
-            _average(BIGINT, "COALESCE(SUM({0}), 0L)", _ADD64, _SUBTRACT64, "0::BIGINT"),
+            _average(INTEGER, "COALESCE(SUM({0}), 0L)", ADD64, SUBTRACT64, "0::BIGINT"),
+            _average(BIGINT, "COALESCE(SUM({0}), 0L)", ADD64, SUBTRACT64, "0::BIGINT"),
             _average(DOUBLE, "COALESCE(SUM({0}), 0D)", "({s0} + {p0})", "({s0} - {p0})", "0::DOUBLE"),
         ),
     ),

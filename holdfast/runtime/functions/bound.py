@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.errors import WrongObjectKind
+from holdfast.errors import TypeMismatch, WrongObjectKind
 from holdfast.runtime.expressions.physical import Dialect, physical_type
 from holdfast.runtime.expressions.render import Renderer
 from holdfast.runtime.expressions.scope import Scope
-from holdfast.runtime.expressions.tree import Call
+from holdfast.runtime.expressions.tree import BooleanLiteral, Call, IntegerLiteral
 from holdfast.runtime.functions.declaration import AggregateForm
 from holdfast.runtime.functions.registry import CURRENT, Release, resolve
 from holdfast.types import SqlType
@@ -59,5 +59,13 @@ def bind_aggregate(call: Call, scope: Scope, *, release: Release = CURRENT) -> B
     resolved = resolve(call, [renderer.given(argument) for argument in call.arguments], release)
     if not isinstance(resolved.form, AggregateForm):
         raise WrongObjectKind(f"function {call.name} is not an aggregate", position=call.position)
+    for place in sorted(resolved.form.constants):
+        argument = call.arguments[place]
+        if not isinstance(argument, IntegerLiteral | BooleanLiteral):
+            raise TypeMismatch(
+                f"argument {place + 1} of {call.name} must be a literal",
+                detail="It decides what is kept for a group.",
+                position=argument.position,
+            )
     texts = tuple(renderer.argument(a, t) for a, t in zip(call.arguments, resolved.types, strict=True))
     return BoundAggregate(resolved.form, texts, resolved.returns, resolved.form.state(resolved.types))

@@ -128,6 +128,8 @@ class AggregateForm(Signature):
       never raises. `undo` takes away what `merge` added; None when the function cannot take back.
     - `result`: over `{s0}, {s1}...`, in both dialects.
 
+    - `constants`: the places of arguments that must be literals.
+
     Texts may use `{t0}, {t1}...`, the physical types of the state columns, and `{r}`, that of the result.
     """
 
@@ -137,6 +139,7 @@ class AggregateForm(Signature):
     merge: tuple[str, ...]
     undo: tuple[str, ...] | None
     result_sql: Mapping[Dialect, str]
+    constants: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from holdfast.runtime.functions import (
     aggregates,
     arrays,
     characters,
+    collecting,
     conditionals,
     dates,
     durations,
@@ -28,6 +29,7 @@ from holdfast.runtime.functions import (
     regexes,
     rounding,
     splitting,
+    statistics,
     strings,
     trigonometry,
     urls,
@@ -75,6 +77,8 @@ MODULES: tuple[Module, ...] = (
     urls,
     geo,
     aggregates,
+    collecting,
+    statistics,
 )
 
 __all__ = ["CURRENT", "Release", "Resolved", "function", "functions", "is_aggregate", "resolve"]

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.errors import WrongObjectKind
+from holdfast.errors import TypeMismatch, WrongObjectKind
 from holdfast.runtime.expressions import tree
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.physical import Dialect, arrow_type, duckdb_type, spark_type
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.functions.bound import BoundAggregate, bind_aggregate
-from holdfast.types import Decimal, Scalar, SqlType
+from holdfast.types import Array, Decimal, Scalar, SqlType
 
 from .engines import same
 
@@ -48,6 +48,35 @@ CASES: dict[str, tuple[SqlType, tuple[str, ...], list[Any], dict[str, Any]]] = {
     "dates": (Scalar.DATE, ORDERED, [date(2024, 1, 1), date(1969, 1, 1)], {"MIN(A)": date(1969, 1, 1)}),
     "times": (Scalar.TIME, ORDERED, [5, 3, None], {"MIN(A)": 3, "MAX(A)": 5}),
     "timestamps": (Scalar.TIMESTAMP, ORDERED, [datetime(2024, 1, 1), None], {"MAX(A)": datetime(2024, 1, 1)}),
+    "kept integers": (
+        Scalar.INTEGER,
+        ("COLLECT_LIST(A)", "COLLECT_SET(A)", "COUNT_DISTINCT(A)", "ATTR(A)", "TOPK(A, 2)", "TOPKDISTINCT(A, 2)",
+         "LATEST_BY_OFFSET(A)", "LATEST_BY_OFFSET(A, false)", "LATEST_BY_OFFSET(A, 2)", "LATEST_BY_OFFSET(A, 2, false)",
+         "EARLIEST_BY_OFFSET(A)", "EARLIEST_BY_OFFSET(A, false)", "EARLIEST_BY_OFFSET(A, 2)",
+         "EARLIEST_BY_OFFSET(A, 2, false)"),
+        [None, 7, 3, 7, None],
+        {"COLLECT_LIST(A)": [None, 7, 3, 7, None], "COLLECT_SET(A)": [None, 7, 3], "COUNT_DISTINCT(A)": 2,
+         "ATTR(A)": None, "TOPK(A, 2)": [7, 7], "TOPKDISTINCT(A, 2)": [7, 3], "LATEST_BY_OFFSET(A)": 7,
+         "LATEST_BY_OFFSET(A, false)": None,
+         "LATEST_BY_OFFSET(A, 2)": [3, 7], "LATEST_BY_OFFSET(A, 2, false)": [7, None], "EARLIEST_BY_OFFSET(A)": 7,
+         "EARLIEST_BY_OFFSET(A, false)": None, "EARLIEST_BY_OFFSET(A, 2)": [7, 3],
+         "EARLIEST_BY_OFFSET(A, 2, false)": [None, 7]},
+    ),
+    "kept texts": (
+        Scalar.STRING, ("HISTOGRAM(A)", "ATTR(A)", "TOPK(A, 9)", "COLLECT_SET(A)"), ["x", "x"],
+        {"HISTOGRAM(A)": {"x": 2}, "ATTR(A)": "x", "TOPK(A, 9)": ["x", "x"], "COLLECT_SET(A)": ["x"]},
+    ),
+    "histogram of NULL": (Scalar.STRING, ("HISTOGRAM(A)",), ["a", None, "a"], {"HISTOGRAM(A)": {"a": 2, "null": 1}}),
+    "spread": (
+        Scalar.DOUBLE, ("STDDEV_SAMP(A)", "STDDEV_SAMPLE(A)", "CORRELATION(A, 2 * A)"), [10.0, 12.0, None, 14.0],
+        {"STDDEV_SAMP(A)": 4.0, "STDDEV_SAMPLE(A)": 2.0, "CORRELATION(A, 2 * A)": 1.0},
+    ),
+    "no spread": (
+        Scalar.DOUBLE, ("STDDEV_SAMP(A)", "CORRELATION(A, A)"), [5.0],
+        {"STDDEV_SAMP(A)": 0.0, "CORRELATION(A, A)": float("nan")},
+    ),
+    "lists": (Array(Scalar.BIGINT), ("SUM_LIST(A)",), [[1, 1], None, [100, None], []], {"SUM_LIST(A)": 102}),
+    "lists wrap": (Array(Scalar.INTEGER), ("SUM_LIST(A)",), [[2**31 - 1], [1]], {"SUM_LIST(A)": -(2**31)}),
 }  # fmt: skip
 
 
@@ -60,16 +89,26 @@ class Ticks:
         scopes = {case: Scope((ScopeColumn("A", type_, "c0"),), "T") for case, (type_, *_) in CASES.items()}
         for case, (type_, calls, values, _) in CASES.items():
             self.bound[case] = [_bind(call, scopes[case]) for call in calls]
-            rows = [*((f"tick{i}", value) for i, value in enumerate(values)), *(("whole", value) for value in values)]
-            given = pa.table({"tick": [r[0] for r in rows], "c0": pa.array([r[1] for r in rows], arrow_type(type_))})
+            numbered = list(enumerate(values))
+            # Offsets decide, not the order in which rows come.
+            whole = reversed(numbered) if "kept" in case else numbered
+            rows = [*((f"tick{i:02}", i, v) for i, v in numbered), *(("whole", i, v) for i, v in whole)]
+            given = pa.table(
+                {
+                    "tick": [r[0] for r in rows],
+                    "part": pa.array([0] * len(rows), pa.int32()),
+                    "off": pa.array([r[1] for r in rows], pa.int64()),
+                    "c0": pa.array([r[2] for r in rows], arrow_type(type_)),
+                }
+            )
             spark.createDataFrame(given).createOrReplaceTempView("given")
             texts = [
                 f"{text} AS p{a}_{s}"
                 for a, bound in enumerate(self.bound[case])
                 for s, text in enumerate(bound.partial())
             ]
-            inner = f"SELECT tick, CAST(c0 AS {spark_type(type_)}) AS c0 FROM given"
-            grouped = spark.sql(f"SELECT tick, {', '.join(texts)} FROM ({inner}) GROUP BY tick")
+            inner = f"SELECT tick, part, off, CAST(c0 AS {spark_type(type_)}) AS c0 FROM given"
+            grouped = spark.sql(f"SELECT tick, {', '.join(texts)} FROM ({inner}) GROUP BY tick ORDER BY tick")
             found = grouped.toArrow().to_pylist()
             self.partials[case] = {
                 "ticks": [r for r in found if r["tick"] != "whole"],
@@ -100,8 +139,9 @@ def run(bound: BoundAggregate, partials: list[list[Any]], undone: list[list[Any]
     for texts, rows in ((bound.merge(columns, given), partials), (undone and bound.undo(columns, given), undone)):
         for row in rows:
             sets = ", ".join(f"{c} = {text}" for c, text in zip(columns, texts, strict=True))
-            casts = ", ".join(f"CAST(? AS {t}) AS {p}" for p, t in zip(given, types, strict=True))
-            connection.execute(f"UPDATE state SET {sets} FROM (SELECT {casts}) AS partial", row)
+            arrays = [pa.array([value], arrow_type(t)) for value, t in zip(row, bound.state, strict=True)]
+            connection.register("partial", pa.table(arrays, names=given))
+            connection.execute(f"UPDATE state SET {sets} FROM partial")
     found = connection.execute(f"SELECT {bound.result(columns, Dialect.DUCKDB)} FROM state").fetchone()
     assert found is not None
     return found[0]
@@ -146,3 +186,9 @@ def test_results_are_the_same_on_spark(ticks: Ticks, spark: SparkSession) -> Non
 def test_a_scalar_function_is_no_aggregate() -> None:
     with pytest.raises(WrongObjectKind, match="function LEN is not an aggregate"):
         _bind("LEN('x')", Scope(()))
+
+
+def test_what_is_kept_is_decided_by_literals() -> None:
+    scope = Scope((ScopeColumn("A", Scalar.INTEGER, "c0"),), "T")
+    with pytest.raises(TypeMismatch, match="argument 2 of EARLIEST_BY_OFFSET must be a literal"):
+        _bind("EARLIEST_BY_OFFSET(A, A)", scope)

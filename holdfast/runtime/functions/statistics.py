@@ -1,0 +1,100 @@
+"""Aggregates of statistics. A state of nothing is all zeros."""
+
+from holdfast.runtime.expressions.physical import Dialect
+from holdfast.runtime.functions.aggregates import ADD32, ADD64, SUBTRACT32, SUBTRACT64
+from holdfast.runtime.functions.declaration import AggregateForm, AggregateFunction
+from holdfast.types import Array, Scalar
+
+CATEGORY = "AGGREGATE"
+INTEGER, BIGINT, DOUBLE = Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE
+
+_SAME = {Dialect.SPARK: "{s0}", Dialect.DUCKDB: "{s0}"}
+
+# Two sets of numbers become one: s0 counts, s1 sums, s2 has the squared distances from the mean.
+_APART = "({s0}::DOUBLE * {p1} - {p0}::DOUBLE * {s1})"
+_SPREAD = f"{_APART} * {_APART} / ({{s0}}::DOUBLE * {{p0}} * ({{s0}} + {{p0}}))"
+
+
+def _deviation(result: str) -> AggregateForm:
+    shown = f"CASE WHEN {{s0}} < 2 THEN CAST(0 AS DOUBLE) ELSE {result} END"
+    return AggregateForm(
+        parameters=(DOUBLE,),
+        returns=DOUBLE,
+        state=lambda _: (BIGINT, DOUBLE, DOUBLE),
+        initial=("0::BIGINT", "0::DOUBLE", "0::DOUBLE"),
+        partial=("COUNT({0})", "COALESCE(SUM({0}), 0D)", "COALESCE(var_pop({0}) * COUNT({0}), 0D)"),
+        merge=(
+            ADD64,
+            "({s1} + {p1})",
+            f"CASE WHEN {{s0}} = 0 OR {{p0}} = 0 THEN {{s2}} + {{p2}} ELSE {{s2}} + {{p2}} + {_SPREAD} END",
+        ),
+        undo=None,
+        result_sql={Dialect.SPARK: shown, Dialect.DUCKDB: shown},
+    )
+
+
+def _correlation() -> AggregateForm:
+    """Counts, sums, squares and products of the records in which neither number is NULL."""
+    both = "FILTER (WHERE {0} IS NOT NULL AND {1} IS NOT NULL)"
+    sums = ("{0}", "{1}", "{0} * {0}", "{1} * {1}", "{0} * {1}")
+    width = "sqrt(({s0} * {s3} - {s1} * {s1}) * ({s0} * {s4} - {s2} * {s2}))"
+    inside = "{s0} * {s3} > {s1} * {s1} AND {s0} * {s4} > {s2} * {s2}"
+    shown = f"CASE WHEN {inside} THEN ({{s0}} * {{s5}} - {{s1}} * {{s2}}) / ({width}) ELSE CAST('NaN' AS DOUBLE) END"
+    return AggregateForm(
+        parameters=(DOUBLE, DOUBLE),
+        returns=DOUBLE,
+        state=lambda _: (DOUBLE,) * 6,
+        initial=("0::DOUBLE",) * 6,
+        partial=(f"CAST(COUNT(*) {both} AS DOUBLE)", *(f"COALESCE(SUM({s}) {both}, 0D)" for s in sums)),
+        merge=tuple(f"({{s{i}}} + {{p{i}}})" for i in range(6)),
+        undo=tuple(f"({{s{i}}} - {{p{i}}})" for i in range(6)),
+        result_sql={Dialect.SPARK: shown, Dialect.DUCKDB: shown},
+    )
+
+
+def _sum_list(type_: Scalar, zero: str, spark: str, merge: str, undo: str, initial: str) -> AggregateForm:
+    row = f"aggregate({{0}}, {zero}, (sum_, x_) -> sum_ + COALESCE(x_, {zero}))"
+    return AggregateForm(
+        parameters=(Array(type_),),
+        returns=type_,
+        state=lambda _: (type_,),
+        initial=(initial,),
+        partial=(f"CAST(COALESCE(SUM({row}), {zero}) AS {spark})",),
+        merge=(merge,),
+        undo=(undo,),
+        result_sql=_SAME,
+    )
+
+
+_VARIANCE = "{s2} / ({s0} - 1)"
+
+FUNCTIONS = (
+    AggregateFunction(
+        name="STDDEV_SAMP",
+        arguments=("number",),
+        doc="The sample variance, 0 of fewer than two numbers: the square of what STDDEV_SAMPLE gives, as in ksqlDB.",
+        forms=(_deviation(_VARIANCE),),
+    ),
+    AggregateFunction(
+        name="STDDEV_SAMPLE",
+        arguments=("number",),
+        doc="The standard deviation of a sample, 0 of fewer than two numbers.",
+        forms=(_deviation(f"sqrt({_VARIANCE})"),),
+    ),
+    AggregateFunction(
+        name="CORRELATION",
+        arguments=("x", "y"),
+        doc="Pearson's correlation of two numbers; NaN when one of them does not vary.",
+        forms=(_correlation(),),
+    ),
+    AggregateFunction(
+        name="SUM_LIST",
+        arguments=("array",),
+        doc="The sum of all elements of all arrays; NULLs are left out and whole numbers wrap around.",
+        forms=(
+            _sum_list(INTEGER, "0", "INT", ADD32, SUBTRACT32, "0::INTEGER"),
+            _sum_list(BIGINT, "0L", "BIGINT", ADD64, SUBTRACT64, "0::BIGINT"),
+            _sum_list(DOUBLE, "0D", "DOUBLE", "({s0} + {p0})", "({s0} - {p0})", "0::DOUBLE"),
+        ),
+    ),
+)
