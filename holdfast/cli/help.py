@@ -33,7 +33,7 @@ def everything(columns: int) -> Iterator[RenderableType]:
     yield side_by_side([(known.synopsis, known.summary) for known in LOCALS], columns)
     yield Text("\nStatements; HELP CREATE TABLE shows how one is written", style="bold")
     entries = [entry_of(rule, forms) for rule, forms in by_rule(synopses()).items()]
-    yield side_by_side([(entry.title, entry.summary) for entry in entries], columns)
+    yield side_by_side([(entry.title, entry.about) for entry in entries], columns)
     yield Text("\n" + textwrap.fill(KEYS, columns))
 
 
@@ -61,7 +61,7 @@ def about(words: Sequence[str], columns: int) -> Iterator[RenderableType]:
 
 def statement(rule: str, forms: Sequence[Synopsis], columns: int) -> Iterator[RenderableType]:
     entry = entry_of(rule, forms)
-    yield Text(entry.summary or entry.title, style="bold")
+    yield Text(entry.about or entry.title, style="bold")
     for form in forms:
         wrapped = textwrap.wrap(
             form.text, columns, initial_indent="  ", subsequent_indent="      ", break_on_hyphens=False

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from holdfast.sql.parse import parse
+from holdfast.sql.statements import Refused
 from holdfast.sql.synopsis import Synopsis
 
 
@@ -13,6 +15,15 @@ class Entry:
     title: str
     summary: str
     example: str
+
+    @property
+    def is_built(self) -> bool:
+        """False for a statement that can be read, but is refused in this release."""
+        return not any(isinstance(parsed.statement, Refused) for parsed in parse(self.example))
+
+    @property
+    def about(self) -> str:
+        return self.summary if self.is_built else f"{self.summary} Not in this release."
 
 
 MANUAL: Mapping[str, Entry] = {

@@ -1,0 +1,90 @@
+"""Runs a page of the documentation: its SQL in the shell, its commands and its Python, and compares what it shows."""
+
+import io
+import re
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from holdfast.cli.main import app
+from holdfast.cli.sql import Session
+from holdfast.cli.terminal import Terminal
+from holdfast.client import Client
+from holdfast.config import DEFAULT_SERVER
+
+BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMANDS = ("datagen", "status")
+"""The commands of a page that are run; the others start a server or open a shell."""
+WAIT_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class Block:
+    kind: str
+    text: str
+    shows: str | None
+    """What the block after it says that it shows."""
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    found = [(match["kind"], match["text"]) for match in BLOCK.finditer(page.read_text("utf-8"))]
+    for i, (kind, text) in enumerate(found):
+        following = found[i + 1] if i + 1 < len(found) else ("", "")
+        yield Block(kind, text, following[1] if following[0] == "text" else None)
+
+
+class Reader:
+    """Someone who does what a page says, with one server."""
+
+    def __init__(self, url: str, kafka: str) -> None:
+        self._url, self._kafka = url, kafka
+        self._client = Client(url)
+        self._names: dict[str, Any] = {}
+        self.ran = 0
+
+    def follow(self, page: Path) -> None:
+        for block in blocks(page):
+            match block.kind:
+                case "sql":
+                    self._sql(block)
+                case "console":
+                    self._console(block)
+                case "python":
+                    source = block.text.replace(DEFAULT_SERVER, self._url)
+                    exec(compile(source, str(page), "exec"), self._names)
+                    self.ran += 1
+
+    def _sql(self, block: Block) -> None:
+        """What is compared is asked until it is as shown: results come some moments after their records."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while True:
+            shown, told, ok = self._session(block.text)
+            assert ok or "still building" in told, f"{block.text}\n{told}"
+            if ok and (block.shows is None or shown == block.shows):
+                self.ran += 1
+                return
+            assert block.text.lstrip().startswith("SELECT"), f"{block.text}\nshows:\n{shown}\nnot:\n{block.shows}"
+            assert time.monotonic() < deadline, f"{block.text}\nshows:\n{shown}{told}\nnot:\n{block.shows}"
+            time.sleep(0.2)
+
+    def _session(self, text: str) -> tuple[str, str, bool]:
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            ok = Session(self._client, Terminal(), wait=True).run(text)
+        return out.getvalue(), err.getvalue(), ok
+
+    def _console(self, block: Block) -> None:
+        for line in block.text.splitlines():
+            words = shlex.split(line.removeprefix("$ "), comments=True)
+            if words[:1] != ["holdfast"] or words[1] not in COMMANDS:
+                continue
+            where = ["--kafka", self._kafka] if words[1] == "datagen" else ["--server", self._url]
+            result = CliRunner().invoke(app, [*words[1:], *where])
+            assert result.exit_code == 0, result.output
+            self.ran += 1
