@@ -19,7 +19,7 @@ from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, SelectKind
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.session import KNOWN as PROPERTIES
-from holdfast.sql.statements import Define, Describe, ExplainFormat, Show, Undefine
+from holdfast.sql.statements import Define, Describe, DescribeFunction, ExplainFormat, Show, Undefine
 from holdfast.sql.variables import Script
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -91,7 +91,7 @@ def _run(service: Service, parsed: ParsedStatement) -> list[dict[str, object]]:
             assert {"TEXT": "Query ", "JSON": '"graph": {', "DOT": "digraph ", "SVG": "<svg "}[format_] in shown
             if format_ is ExplainFormat.SVG:
                 assert shown == (DOCS / "explain.svg").read_text(), "the page shows another picture"
-        case Show() | Describe():
+        case Show() | Describe() | DescribeFunction():
             assert service.catalog.objects
         case _:
             service.execute(parsed, {})

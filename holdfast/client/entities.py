@@ -66,8 +66,15 @@ def blocks(entity: Entity) -> Iterator[Block]:
         case "kafka_topics":
             yield Grid(("Topic",), [[each["name"]] for each in entity["topics"]], "topics")
         case "function_names":
-            rows = [[each["name"], each["type"]] for each in entity["functions"]]
-            yield Grid(("Function", "Kind"), rows, "functions")
+            rows = [[each["name"], each["type"], each["category"]] for each in entity["functions"]]
+            yield Grid(("Function", "Kind", "Category"), rows, "functions")
+        case "describe_function":
+            yield f"{entity['name']} ({entity['type'].lower()}): {entity['description']}"
+            rows = [[_signature(entity["name"], form), form["returnType"]] for form in entity["functions"]]
+            yield Grid(("Call", "Gives"), rows, "forms")
+            shown = [[each["call"], each["gives"]] for each in entity["examples"]]
+            if shown:
+                yield Grid(("Example", "Gives"), shown, "examples")
         case "properties":
             rows = [[each["name"], each["value"]] for each in entity["properties"]]
             yield Grid(("Property", "Value"), rows, "properties")
@@ -82,6 +89,11 @@ def blocks(entity: Entity) -> Iterator[Block]:
             yield plan if format_ == "TEXT" else Document(plan, format_)
         case _:
             yield json.dumps(entity, indent=2, ensure_ascii=False)
+
+
+def _signature(name: str, form: Mapping[str, Any]) -> str:
+    arguments = [f"{a['name']} {a['type']}{', ...' if a['isVariadic'] else ''}" for a in form["arguments"]]
+    return f"{name}({', '.join(arguments)})"
 
 
 def queries(found: Sequence[Mapping[str, Any]]) -> Iterator[Block]:

@@ -6,7 +6,7 @@ from typing import Any
 from holdfast.catalog.objects import CatalogObject, QueryEntry
 from holdfast.catalog.snapshot import Catalog
 from holdfast.names import QueryId, TopicName, quote
-from holdfast.runtime.functions.declaration import AggregateFunction
+from holdfast.runtime.functions.declaration import AggregateFunction, Function, Signature, named
 from holdfast.runtime.functions.registry import functions
 from holdfast.server.problems import Json
 from holdfast.server.pushes import OpenPush
@@ -127,10 +127,42 @@ def listed_topics(text: str, names: Iterable[TopicName], *, internal: bool) -> J
 
 def listed_functions(text: str) -> Json:
     found = [
-        {"name": name, "type": "AGGREGATE" if isinstance(versions[-1], AggregateFunction) else "SCALAR"}
+        {"name": name, "type": _kind(versions[-1]), "category": versions[-1].category}
         for name, versions in sorted(functions().items())
     ]
     return entity("function_names", text, functions=found)
+
+
+def described_function(text: str, function: Function) -> Json:
+    return entity(
+        "describe_function",
+        text,
+        name=function.name,
+        description=function.doc,
+        author="",
+        version="",
+        path="internal",
+        functions=[_form(function, form) for form in function.forms],
+        type=_kind(function),
+        examples=[{"call": example.call, "gives": example.gives} for example in function.examples],
+    )
+
+
+def _kind(function: Function) -> str:
+    return "AGGREGATE" if isinstance(function, AggregateFunction) else "SCALAR"
+
+
+def _form(function: Function, form: Signature) -> Json:
+    arguments = [
+        {
+            "name": name,
+            "type": str(parameter),
+            "description": "",
+            "isVariadic": form.variadic and place == form.repeats % len(form.parameters),
+        }
+        for place, (name, parameter) in enumerate(zip(named(function, form), form.parameters, strict=True))
+    ]
+    return {"arguments": arguments, "returnType": form.returns_text, "description": function.doc}
 
 
 def properties(text: str, session: Mapping[str, str]) -> Json:

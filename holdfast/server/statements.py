@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from holdfast.errors import HoldfastError, NotSupported, UnknownObject
+from holdfast.runtime.functions.registry import function
 from holdfast.server import entities
 from holdfast.server.problems import Code, Json, Problem, statement_problem, too_deep
 from holdfast.server.pushes import Pushes
@@ -121,6 +122,8 @@ class _Run:
                 found = catalog.relation(name.text, position=name.position)
                 described = entities.described(found, catalog, self._service.queries(), extended=extended)
                 return entities.source_description(text, described)
+            case sql.DescribeFunction(name=name):
+                return entities.described_function(text, function(name.text.upper()))
             case sql.Show():
                 return self._show(bound, text)
             case sql.SetProperty(name=name, value=value):

@@ -6,6 +6,7 @@ from typing import assert_never
 from holdfast.catalog.objects import NO_PROPERTIES
 from holdfast.catalog.snapshot import Catalog, wrong_kind
 from holdfast.errors import Feature, NotSupported, NotYetSupported
+from holdfast.runtime.functions.registry import function
 from holdfast.sql import statements as sql
 from holdfast.sql.bind_create import bind_create_as, bind_create_source
 from holdfast.sql.bind_insert import bind_insert
@@ -52,6 +53,9 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
             return statement
         case sql.Describe():
             catalog.relation(statement.name.text, position=statement.name.position)
+            return statement
+        case sql.DescribeFunction():
+            function(statement.name.text.upper(), position=statement.name.position)
             return statement
         case sql.SetProperty():
             check_property(statement.name, statement.value, position=statement.position)

@@ -14,6 +14,7 @@ from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.sql.statements import (
     Define,
     Describe,
+    DescribeFunction,
     ExplainFormat,
     ExplainQuery,
     ObjectKind,
@@ -157,6 +158,7 @@ BoundStatement = (
     | BoundNothing
     | Show
     | Describe
+    | DescribeFunction
     | ExplainQuery
     | SetProperty
     | UnsetProperty

@@ -43,7 +43,6 @@ _REFUSED = (
     ("CREATE", "TYPE"),
     ("CREATE", "VIEW"),
     ("DESCRIBE", "CONNECTOR"),
-    ("DESCRIBE", "FUNCTION"),
     ("DROP", "CONNECTOR"),
     ("DROP", "HOLD"),
     ("DROP", "INDEX"),

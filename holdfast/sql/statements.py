@@ -198,6 +198,12 @@ class Describe:
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class DescribeFunction:
+    name: Identifier
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
 class ExplainFormat(StrEnum):
     """How a plan is shown."""
 
@@ -278,6 +284,7 @@ Statement = (
     | Drop
     | Show
     | Describe
+    | DescribeFunction
     | ExplainStatement
     | ExplainQuery
     | SetProperty

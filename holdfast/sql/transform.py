@@ -239,6 +239,9 @@ class StatementTransformer(ExpressionTransformer):
     def describe(self, children: Children) -> sql.Describe:
         return sql.Describe(_identifier(children[1]), "extended" in _flags(children), position_of(children[0]))
 
+    def describe_function(self, children: Children) -> sql.DescribeFunction:
+        return sql.DescribeFunction(_identifier(children[1]), position_of(children[0]))
+
     def explain_statement(self, children: Children) -> sql.ExplainStatement:
         return sql.ExplainStatement(children[-1], _pick(children, sql.ExplainFormat), position=position_of(children[0]))
 

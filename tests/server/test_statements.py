@@ -64,7 +64,7 @@ def test_lists(http: httpx.Client) -> None:
     assert query["statusCount"] == {"RUNNING": 1}
     assert query["queryType"] == "PERSISTENT"
     assert [topic["name"] for topic in one(http, "SHOW TOPICS;")["topics"]] == ["orders"]
-    assert {"name": "COUNT", "type": "AGGREGATE"} in one(http, "SHOW FUNCTIONS;")["functions"]
+    assert {"name": "COUNT", "type": "AGGREGATE", "category": "AGGREGATE"} in one(http, "SHOW FUNCTIONS;")["functions"]
 
 
 def test_describe(http: httpx.Client) -> None:

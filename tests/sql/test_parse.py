@@ -114,6 +114,7 @@ def test_select_items():
         ("SHOW STREAMS", sql.Show(Listing.STREAMS)),
         ("list queries extended", sql.Show(Listing.QUERIES, True)),
         ("DESCRIBE t EXTENDED", sql.Describe(Identifier("T"), True)),
+        ("DESCRIBE FUNCTION len", sql.DescribeFunction(Identifier("LEN"))),
         ("EXPLAIN ctas_t_1", sql.ExplainQuery(Identifier("CTAS_T_1"))),
         ("EXPLAIN FORMAT JSON ctas_t_1", sql.ExplainQuery(Identifier("CTAS_T_1"), ExplainFormat.JSON)),
         ("explain as dot for ctas_t_1", sql.ExplainQuery(Identifier("CTAS_T_1"), ExplainFormat.DOT)),

@@ -66,6 +66,14 @@ class Signature:
     returns: Returns
     variadic: bool = False
     repeats: int = -1
+    shown: str = ""
+
+    @property
+    def returns_text(self) -> str:
+        """The result's type for people; `shown` says it where code decides the type."""
+        if self.shown:
+            return self.shown
+        return str(self.parameters[0]) if callable(self.returns) else str(self.returns)
 
     def match(self, arguments: Sequence[Given], *, exact: bool) -> "tuple[tuple[Chosen, ...], SqlType] | None":
         """The types that the arguments are cast to and the result's, or None when this signature does not take them."""
@@ -175,3 +183,11 @@ class AggregateFunction:
 
 
 Function = ScalarFunction | AggregateFunction
+
+
+def named(function: Function, form: Signature) -> list[str]:
+    """The names of a form's parameters; where there are too few, a number follows."""
+    names = function.arguments
+    if len(names) < len(form.parameters) and not names:
+        names = ("argument",)
+    return [names[i] if i < len(names) else f"{names[-1]} {i + 1}" for i in range(len(form.parameters))]

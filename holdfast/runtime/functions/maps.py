@@ -59,7 +59,15 @@ FUNCTIONS = (
         name="ENTRIES",
         arguments=("map", "sorted"),
         doc="The entries of a map as structs with the fields K and V, sorted by key when the second argument is true.",
-        forms=(ScalarForm(parameters=(MapOf(STRING, VALUE), BOOLEAN), returns=_entry, spark=_entries, duckdb=None),),
+        forms=(
+            ScalarForm(
+                parameters=(MapOf(STRING, VALUE), BOOLEAN),
+                returns=_entry,
+                shown="ARRAY<STRUCT<K, V>>",
+                spark=_entries,
+                duckdb=None,
+            ),
+        ),
         examples=(
             Example(
                 call="ENTRIES(MAP('b' := 2, 'a' := 1), TRUE)",

@@ -109,7 +109,7 @@ def _function(
         forms=(
             ScalarForm(parameters=(INTEGER,), returns=BIGINT, spark="CAST({0} AS BIGINT)", duckdb="{0}::BIGINT"),
             ScalarForm(parameters=(BIGINT,), returns=BIGINT, spark="{0}", duckdb="{0}"),
-            ScalarForm(parameters=(DECIMAL,), returns=_whole_part, spark=_decimal(cut), duckdb=duckdb),
+            ScalarForm(parameters=(DECIMAL,), returns=_whole_part, shown="DECIMAL", spark=_decimal(cut), duckdb=duckdb),
             double,
             ScalarForm(parameters=(DECIMAL, INTEGER), returns=first, spark=_decimal(cut), duckdb=duckdb),
             ScalarForm(parameters=(DOUBLE, INTEGER), returns=DOUBLE, spark=_double(cut), duckdb=None),
