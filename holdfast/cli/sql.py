@@ -21,6 +21,10 @@ DEEPEST = 16
 """Scripts that run scripts: one that runs itself is found before the stack is."""
 
 
+QUIET = ("SET", "UNSET", "DEFINE", "UNDEFINE")
+"""Their answer is what a client carries on; nobody asked to see it."""
+
+
 class Leave(Exception):
     """EXIT was said."""
 
@@ -69,7 +73,7 @@ class Session:
 
     def _execute(self, piece: Piece) -> None:
         for entity in self._client.execute(piece.text):
-            if piece.first not in ("SET", "UNSET"):
+            if piece.first not in QUIET:
                 self._output.entity(entity)
             query = entity.get("commandStatus", {}).get("queryId")
             if query and self._wait and piece.first in ("CREATE", "INSERT"):

@@ -92,7 +92,7 @@ class Client:
     def insert(self, target: str, rows: Any) -> int:
         """Insert rows: mappings, an Arrow table or a data frame. They are durable when this returns.
 
-        `RowRefused` names the first row that was not taken; those before it are in.
+        `RowRefused` names the rows that were not taken.
         """
         done = 0
         for request, sent in insert_requests(target, rows):

@@ -78,6 +78,9 @@ def blocks(entity: Entity) -> Iterator[Block]:
         case "properties":
             rows = [[each["name"], each["value"]] for each in entity["properties"]]
             yield Grid(("Property", "Value"), rows, "properties")
+        case "variables":
+            rows = [[each["name"], each["value"]] for each in entity["variables"]]
+            yield Grid(("Variable", "Value"), rows, "variables")
         case "sourceDescription":
             yield from source(entity["sourceDescription"])
         case "source_descriptions":

@@ -2,7 +2,7 @@
 
     HoldfastError
     ├── ServerError         the server refused; also of the class of `holdfast.errors` that has its SQLSTATE
-    │   └── RowRefused      a row of an insert; those before it are in
+    │   └── RowRefused      a row of an insert
     ├── Unreachable         there is no server, or it went away
     └── BadAnswer           what came back is not an answer of this kind of server
 
@@ -39,14 +39,19 @@ class ServerError(HoldfastError):
 
 
 class RowRefused(ServerError):
-    """A row that was not inserted; `row` counts from 0, and all rows before it are in."""
+    """A row that was not inserted. `row` counts from 0; all before it are in.
+
+    Rows are sent some hundreds at a time. `rows` are all that were refused of those sent together with it: the others
+    of these are in, and those after them were not sent.
+    """
 
     def __init__(self, body: Mapping[str, Any], row: int) -> None:
         super().__init__(body)
         self.row = row
+        self.rows: tuple[int, ...] = (row,)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RowRefused, (self.body, self.row)
+        return RowRefused, (self.body, self.row), {"rows": self.rows}
 
 
 class Unreachable(HoldfastError):

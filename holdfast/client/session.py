@@ -44,25 +44,31 @@ class Request:
 
 @dataclass(slots=True)
 class Session:
-    """What holds from one statement to the next: the properties that SET has given."""
+    """What holds from one statement to the next: the properties of SET and the variables of DEFINE."""
 
     properties: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
 
     def statements(self, text: str, properties: Properties | None) -> Request:
-        body = {"ksql": text, "streamsProperties": self.properties | dict(properties or {})}
+        body: dict[str, Any] = {"ksql": text, "streamsProperties": self.properties | dict(properties or {})}
+        body["sessionVariables"] = self.variables
         return Request("/ksql", orjson.dumps(body))
 
     def question(self, text: str, properties: Properties | None, *, progress: bool) -> Request:
         body: dict[str, Any] = {"sql": text, "properties": self.properties | dict(properties or {})}
+        body["sessionVariables"] = self.variables
         body["requestProperties"] = {"holdfast.tombstones": True, "holdfast.progress": progress}
         return Request("/query-stream", orjson.dumps(body), DELIMITED)
 
     def carry(self, entities: Iterable[Entity]) -> None:
-        """Keep what SET and UNSET did for the statements to come."""
+        """Keep what SET, DEFINE and their opposites did for the statements to come."""
         for entity in entities:
-            first = str(entity.get("statementText", "")).split(None, 1)[:1]
-            if entity.get("@type") == "properties" and [word.upper() for word in first] in (["SET"], ["UNSET"]):
-                self.properties = {each["name"]: each["value"] for each in entity["properties"]}
+            first = next(iter(str(entity.get("statementText", "")).upper().split(None, 1)), "")
+            match entity.get("@type"):
+                case "properties" if first in ("SET", "UNSET"):
+                    self.properties = {each["name"]: each["value"] for each in entity["properties"]}
+                case "variables" if first in ("DEFINE", "UNDEFINE"):
+                    self.variables = {each["name"]: each["value"] for each in entity["variables"]}
 
 
 INFO = Request("/info")
@@ -161,15 +167,20 @@ def inserted(status: int, body: bytes, server: str, *, sent: int, before: int) -
     if status >= 400:
         answered(status, body, server)
     taken = 0
+    refused: list[RowRefused] = []
     for line in filter(None, body.split(b"\n")):
         told = orjson.loads(line)
         match told.get("status"):
             case "ok":
                 taken += 1
             case "error":
-                raise RowRefused(told, before + int(told.get("seq", taken)))
+                refused.append(RowRefused(told, before + int(told.get("seq", taken))))
             case _:
                 raise server_error(told)
+    if refused:
+        first, *_ = refused
+        first.rows = tuple(each.row for each in refused)
+        raise first
     if taken != sent:
         raise BadAnswer("the server did not answer for every row", detail=f"{sent} were sent, {taken} answered.")
     return taken

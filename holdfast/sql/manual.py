@@ -66,6 +66,12 @@ MANUAL: Mapping[str, Entry] = {
         "SET", "Set a property for the statements that follow.", "SET 'auto.offset.reset' = 'earliest';"
     ),
     "unset_property": Entry("UNSET", "Forget what SET said.", "UNSET 'auto.offset.reset';"),
+    "define": Entry(
+        "DEFINE",
+        "Give a variable a value, which ${name} stands for in the statements that follow.",
+        "DEFINE city = 'Oslo';",
+    ),
+    "undefine": Entry("UNDEFINE", "Forget a variable.", "UNDEFINE city;"),
     "terminate": Entry("TERMINATE", "End a query, or all; what they wrote stays.", "TERMINATE ALL;"),
     "select": Entry(
         "SELECT",

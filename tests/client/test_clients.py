@@ -85,6 +85,28 @@ def test_statements_and_what_set_says_holds_on(client: Any, service: FakeService
     assert client.session.properties == {}
 
 
+def test_what_define_says_holds_on(client: Any) -> None:
+    client.execute("DEFINE who = 'totals';")
+    assert client.session.variables == {"WHO": "totals"}
+    (described,) = client.execute("DESCRIBE ${who};")
+    assert described["sourceDescription"]["name"] == "TOTALS"
+    assert client.query("SELECT id, total FROM ${who};").names == ("ID", "TOTAL")
+    client.execute("UNDEFINE who;")
+    with pytest.raises(ServerError):
+        client.execute("DESCRIBE ${who};")
+
+
+def test_rows_are_inserted_by_the_server(client: Any, service: FakeService) -> None:
+    assert client.insert("orders", [{"id": "a", "amount": 1}, {"ID": "b", "AMOUNT": None}]) == 2
+    assert client.insert("orders", pa.table({"id": ["c"], "amount": [3]})) == 1
+    with pytest.raises(RowRefused) as caught:
+        client.insert("orders", [{"id": "d", "amount": 4}, {"nonsense": 1}, {"id": "e", "amount": 5}])
+    assert (caught.value.row, caught.value.rows) == (1, (1,))
+    assert sum(len(rows) for _, rows in service.given) == 5, "the rows around the refused one are in"
+    with pytest.raises(ServerError):
+        client.insert("nothing", [{"id": "a"}])
+
+
 def test_a_query(client: Any, service: FakeService) -> None:
     service.pulled = pa.table({"r0": ["a", "b"], "r1": pa.array([3, None], pa.int32())})
     found = client.query("SELECT id, total FROM totals;")
