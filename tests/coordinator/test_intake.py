@@ -1,8 +1,14 @@
+from dataclasses import replace
+
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.coordinator.intake import as_ends, as_moved, bounded, by_topic, ranges_by_topic
+from holdfast.config import load
+from holdfast.coordinator.intake import Intake, as_ends, as_moved, bounded, by_topic, ranges_by_topic
+from holdfast.errors import KafkaError
+from holdfast.kafka.consumer import Fetched
 from holdfast.kafka.records import RECORDS
 from holdfast.names import TopicName
 from holdfast.runtime.spark.engine import RECORDS as RAW
@@ -60,3 +66,71 @@ def test_ends_and_moves_are_the_same_in_two_forms():
     ends = {(A, 0): 5, (B, 1): 0}
     assert as_ends(as_moved(ends)) == ends
     assert as_moved(ends) == (Moved(A, 0, 5), Moved(B, 1, 0))
+
+
+class Scripted:
+    """A reader whose polls are given: what it fetched, or an error; it remembers where it was put."""
+
+    def __init__(self, *polls: Fetched | Exception, backlog: Exception | None = None) -> None:
+        self.polls, self.backlog_error = list(polls), backlog
+        self.assigned: list[dict] = []
+        self.sought: list[dict] = []
+
+    def assign(self, positions):
+        self.assigned.append(dict(positions))
+
+    def seek(self, positions):
+        self.sought.append(dict(positions))
+
+    def poll(self, most, timeout):
+        del most, timeout
+        found = self.polls.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def backlog(self):
+        if self.backlog_error is not None:
+            raise self.backlog_error
+        return {}
+
+
+def fetched(*offsets: int) -> Fetched:
+    rows = [
+        {"topic": A, "partition": 0, "offset": o, "timestamp": 0, "key": None, "value": b"", "headers": []}
+        for o in offsets
+    ]
+    return Fetched(pa.Table.from_pylist(rows, schema=RECORDS), {(A, 0): offsets[-1] + 1})
+
+
+def intake(reader: Scripted, *, small: int = 2) -> Intake:
+    return Intake(replace(load({}, environment={}), small_tick_records=small), reader)
+
+
+def test_following_the_same_partitions_again_moves_no_reader():
+    """The remap is behind what has been taken and is not committed yet: going back to it would read that twice."""
+    reader = Scripted(fetched(5))
+    taking = intake(reader)
+    taking.follow({(A, 0): 5})
+    taking.take(0)
+    taking.follow({(A, 0): 5})
+    assert reader.assigned == [{(A, 0): 5}]
+    taking.follow({(A, 0): 5, (B, 0): 3})
+    assert reader.assigned[1:] == [{(A, 0): 6, (B, 0): 3}]
+    taking.follow({(B, 0): 3})
+    assert reader.assigned[2:] == [{(B, 0): 3}]
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [Scripted(KafkaError("away"), fetched(5)), Scripted(fetched(5, 6), fetched(5), backlog=KafkaError("away"))],
+    ids=["the poll fails", "it fails after the records have come"],
+)
+def test_what_came_with_a_failure_comes_again(reader):
+    taking = intake(reader)
+    taking.follow({(A, 0): 5})
+    with pytest.raises(KafkaError, match="away"):
+        taking.take(0)
+    assert reader.sought == [{(A, 0): 5}]
+    again = taking.take(0)
+    assert again.moved == (Moved(A, 0, 6),)

@@ -1,0 +1,115 @@
+"""What publishing tells the store after a failure."""
+
+from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from holdfast.coordinator.publishing import Publishing
+from holdfast.kafka.problems import TransactionAborted
+from holdfast.kafka.publisher import Marker
+from holdfast.kafka.records import Partition
+from holdfast.names import QueryId, StoreId, TopicName
+from holdfast.runtime.store.port import Moved, Owed, Time
+
+OURS, OTHER = StoreId("ours"), StoreId("other")
+A, B = TopicName("a"), TopicName("b")
+SINKS = {
+    QueryId(topic): SimpleNamespace(topic=topic, encoder=SimpleNamespace(encode=lambda rows, _store: rows))
+    for topic in (A, B)
+}
+
+
+class Outbox:
+    """Owes one row to `a` at time 1 and one to `b` at time 2, until it is told that they are there."""
+
+    id = OURS
+
+    def __init__(self) -> None:
+        self.rows = {(QueryId(A), Time(1)): ["first"], (QueryId(B), Time(2)): ["second"]}
+        self.settled: list[tuple[Time, list[Moved]]] = []
+
+    def owed(self) -> list[Owed]:
+        return [Owed(time, query, len(rows)) for (query, time), rows in self.rows.items()]
+
+    def owed_rows(self, query: QueryId, time: Time) -> Any:
+        return self.rows[query, time]
+
+    def settle(self, time: Time, ends: Iterable[Moved]) -> None:
+        self.rows = {(query, at): rows for (query, at), rows in self.rows.items() if at > time}
+        self.settled.append((time, list(ends)))
+
+
+class Topics:
+    """A publisher and the topics it writes; `failing` are the times whose first transaction is aborted."""
+
+    def __init__(self, *failing: int, marker: Marker | None = None) -> None:
+        self.failing = set(failing)
+        self.marker = marker
+        self.written: dict[TopicName, list[str]] = {A: [], B: []}
+
+    def start(self) -> Marker | None:
+        return self.marker
+
+    def last_marker(self) -> Marker | None:
+        return self.marker
+
+    def abort(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def publish(
+        self, store: StoreId, time: Time, outgoing: Sequence[Any], *, published: Marker | None
+    ) -> dict[Partition, int]:
+        if published is not None and published.time >= time:
+            return {}
+        if time in self.failing:
+            self.failing.remove(time)
+            raise TransactionAborted("the transaction was aborted")
+        for out in outgoing:
+            self.written[out.topic] += out.rows
+        self.marker = Marker(store, time, rows=0, chunk=0, complete=True)
+        return {(out.topic, 0): len(self.written[out.topic]) for out in outgoing}
+
+    # What an Admin is asked.
+
+    def describe(self, topics: Iterable[TopicName]) -> dict[TopicName, Any]:
+        return {topic: SimpleNamespace(name=topic, partitions=1) for topic in sorted(topics)}
+
+    def written_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        return {(topic, part): len(self.written[topic]) for topic, part in partitions}
+
+
+def published(outbox: Outbox, topics: Topics) -> None:
+    """Run a publisher until nothing is owed."""
+    admin = SimpleNamespace(describe=topics.describe, written=topics.written_ends)
+    publishing = Publishing(outbox, topics, admin, lambda: SINKS, pytest.fail, lambda: None)
+    publishing.fence()
+    publishing.start()
+    publishing.wake()
+    publishing.stop()
+    assert outbox.rows == {}
+
+
+def test_every_tick_is_published_once_and_its_ends_are_told():
+    outbox, topics = Outbox(), Topics()
+    published(outbox, topics)
+    assert topics.written == {A: ["first"], B: ["second"]}
+    assert outbox.settled == [(Time(2), [Moved(A, 0, 1), Moved(B, 0, 1)])]
+
+
+def test_the_ends_of_what_was_published_before_a_failure_are_told_too():
+    """The first tick is in Kafka when the second fails: it is not sent again, yet the store must learn its end."""
+    outbox, topics = Outbox(), Topics(2)
+    published(outbox, topics)
+    assert topics.written == {A: ["first"], B: ["second"]}
+    assert outbox.settled == [(Time(2), [Moved(A, 0, 1), Moved(B, 0, 1)])]
+
+
+@pytest.mark.parametrize("failing", [(), (1,), (2,)])
+def test_the_marker_of_a_store_that_was_given_up_says_nothing(failing: tuple[int, ...]):
+    """Its times are those of another store: rows that are owed now are not in Kafka, however late its last one was."""
+    outbox, topics = Outbox(), Topics(*failing, marker=Marker(OTHER, Time(99), rows=0, chunk=0, complete=True))
+    published(outbox, topics)
+    assert topics.written == {A: ["first"], B: ["second"]}
