@@ -32,7 +32,7 @@ from holdfast.runtime.program import (
 from holdfast.runtime.serdes.decoding import UNKNOWN_SPELLING
 from holdfast.runtime.spark.engine import RECORDS, Engine, Failure, Round, TopicRange, ViewInput
 from holdfast.runtime.spark.views import topic_view
-from holdfast.runtime.store.port import Store, TickStage
+from holdfast.runtime.store.port import Merging, Show, Store, TickStage
 
 RESTING = 3
 """Up to so many stages without rows run along for each one with rows, so that the same jobs come again."""
@@ -175,6 +175,7 @@ class _Run:
         if len(chosen) < len(planned) <= (1 + RESTING) * len(chosen) and self.engine.prepares(views):
             chosen, views = planned, self._views(planned)
         results = self.engine.run([p.stages[i].fragment for p, i in chosen], views)
+        mergings: list[tuple[Program, Merging]] = []
         for (program, index), rows in zip(chosen, results, strict=True):
             if (program.query, index) not in ready:
                 continue
@@ -182,10 +183,27 @@ class _Run:
                 self._fail(program.query, rows.reason)
                 continue
             good = self._sorted_out(program.stages[index], rows)
+            action = program.stages[index].action
+            if isinstance(action, MergeInto):
+                mergings.append((program, _merging(program, action, good)))
+                continue
             try:
-                self._apply(program, index, good)
+                self._apply(program, index, action, good)
             except HoldfastError as error:
                 self._fail(program.query, str(error))
+        self._merge(mergings)
+
+    def _merge(self, mergings: list[tuple[Program, Merging]]) -> None:
+        """All at once: what merges alike costs the store little more than one does."""
+        failures = self.stage.merge([merging for _, merging in mergings]) if mergings else {}
+        for program, merging in mergings:
+            if program.query in failures:
+                self._fail(program.query, str(failures[program.query]))
+                continue
+            self.outcome.touched.add(program.query)
+            self.merged.add(merging.state)
+            if merging.show is not None:
+                self._show(program)
 
     def _fail(self, query: QueryId, reason: str) -> None:
         self.stage.discard(query)
@@ -248,9 +266,9 @@ class _Run:
         good = rows.filter(pc.equal(bad, 0)) if worst else rows
         return good.drop_columns(["bad"])
 
-    def _apply(self, program: Program, index: int, rows: pa.Table) -> None:
+    def _apply(self, program: Program, index: int, action: Hold | Append | Upsert, rows: pa.Table) -> None:
         self.outcome.touched.add(program.query)
-        match program.stages[index].action:
+        match action:
             case Hold():
                 if rows.num_rows:
                     self.held[program.query, index] = rows
@@ -259,12 +277,6 @@ class _Run:
             case Upsert(collection=collection):
                 self.stage.upsert(program.query, collection, rows)
                 self._show(program)
-            case MergeInto(state=state, merge=merge, along=along, collection=collection):
-                self.stage.merge(program.query, state, rows, merge)
-                self.merged.add(state)
-                if along is not None:
-                    self.stage.derive(program.query, state, collection, along)
-                    self._show(program)
 
     def _append(self, program: Program, rows: pa.Table) -> None:
         if rows.num_rows == 0:
@@ -294,3 +306,8 @@ class _Run:
 
     def _reader_of(self, source: TopicInput) -> ObjectName:
         return next(p.object for p in self.queries.values() if source in p.sources)
+
+
+def _merging(program: Program, action: MergeInto, rows: pa.Table) -> Merging:
+    show = None if action.along is None else Show(action.collection, action.along)
+    return Merging(program.query, action.state, rows, action.merge, show)

@@ -35,7 +35,7 @@ from holdfast.runtime.store.port import (
     Frontier,
     KeyRange,
     Layout,
-    Merge,
+    Merging,
     Moved,
     Owed,
     Position,
@@ -101,11 +101,20 @@ class MemoryStage:
         arrived = read_rows(schemas.fit(rows, schemas.upsert_schema(target.layout)), target.layout)
         self._stage(query, collection, unique(arrived, target.layout))
 
-    def merge(self, query: QueryId, state: StateId, partials: pa.Table, merge: Merge) -> None:
-        target = self._store.state(state)
-        if any(state in work.states for work in self._work.values()):
-            raise StoreError(f"the state {state} is already merged in this tick")
-        partials = schemas.fit(partials, schemas.rows_schema(target.layout, value="p"))
+    def merge(self, mergings: Sequence[Merging]) -> Mapping[QueryId, StoreError]:
+        failures: dict[QueryId, StoreError] = {}
+        for merging in mergings:
+            try:
+                self._merge(merging)
+            except StoreError as error:
+                failures[merging.query] = error
+        return failures
+
+    def _merge(self, merging: Merging) -> None:
+        target, merge, show = self._store.state(merging.state), merging.merge, merging.show
+        if any(merging.state in work.states for work in self._work.values()):
+            raise StoreError(f"the state {merging.state} is already merged in this tick")
+        partials = schemas.fit(merging.partials, schemas.rows_schema(target.layout, value="p"))
         delta: Delta = {}
         for key, partial in unique(read_rows(partials, target.layout, value="p"), target.layout).items():
             before = target.rows.get(key, Row(False, (None,) * len(target.layout.value), None))
@@ -115,19 +124,19 @@ class MemoryStage:
             merged = tuple(self._store.evaluate(sql, scope) for sql in merge.merged)
             ts = max((t for t in (before.ts, partial.ts) if t is not None), default=None)
             delta[key] = (before, Row(True, merged, ts))
-        self._of(query).states[state] = delta
+        if show is not None:
+            rows = self._shown(delta, self._claim(show.collection), show.along)
+            self._stage(merging.query, show.collection, rows)
+        self._of(merging.query).states[merging.state] = delta
 
-    def derive(self, query: QueryId, state: StateId, collection: CollectionId, along: RideAlong) -> None:
-        target = self._claim(collection)
-        if state not in self._of(query).states:
-            raise StoreError(f"the state {state} is not merged in this tick")
+    def _shown(self, delta: Delta, target: Collection, along: RideAlong) -> Rows:
         rows: Rows = {}
-        for key, (_, after) in self._of(query).states[state].items():
+        for key, (_, after) in delta.items():
             scope = {f"k{i}": v for i, v in enumerate(key)} | {f"s{i}": v for i, v in enumerate(after.value)}
             present = along.having is None or self._store.evaluate(along.having, scope) is True
             shown = tuple(self._store.evaluate(sql, scope) for sql in along.projection) if present else None
             rows[key] = Row(present, target.absent().value if shown is None else shown, after.ts)
-        self._stage(query, collection, rows)
+        return rows
 
     def append(self, query: QueryId, rows: pa.Table) -> None:
         layout = self._store.outbox(query).layout

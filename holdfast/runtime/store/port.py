@@ -22,6 +22,7 @@ from typing import Any, NewType, Protocol
 
 import pyarrow as pa
 
+from holdfast.errors import StoreError
 from holdfast.names import CollectionId, QueryId, StateId, StoreId, TopicName
 from holdfast.types import SqlType
 
@@ -43,7 +44,7 @@ class Merge:
 
     Each expression is over ``s0..`` (the state, its initial value for a new key) and ``p0..`` (the partial);
     `initial` gives the state of a key that was never seen. `ts` always merges as the greatest. Expressions are
-    written so that they cannot fail (overflow wraps, `TRY`); one that does fails `merge`, not the tick.
+    written so that they cannot fail (overflow wraps, `TRY`); one that does fails its query, not the tick.
     """
 
     initial: tuple[str, ...]
@@ -59,6 +60,25 @@ class RideAlong:
 
     projection: tuple[str, ...]
     having: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """The collection that shows a state, by a projection of it."""
+
+    collection: CollectionId
+    along: RideAlong
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """Partials, one row per key, that a query merges into a state; and the collection that shows it."""
+
+    query: QueryId
+    state: StateId
+    partials: pa.Table
+    merge: Merge
+    show: Show | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +147,12 @@ class TickStage(Protocol):
         A collection is written once per tick. What cannot be staged is a `StoreError`, and is not staged.
         """
 
-    def merge(self, query: QueryId, state: StateId, partials: pa.Table, merge: Merge) -> None:
-        """Stage partials, one row per key, into a state, once per tick."""
+    def merge(self, mergings: Sequence[Merging]) -> Mapping[QueryId, StoreError]:
+        """Stage partials into states, each once per tick, and the upserts of the collections that show them.
 
-    def derive(self, query: QueryId, state: StateId, collection: CollectionId, along: RideAlong) -> None:
-        """Stage, from a state merged in this tick, the upsert of the collection that shows it."""
+        All together, because what a few rows cost is hardly more for many queries than for one. What fails of a
+        query stages nothing of it, and is told by query; the others are staged.
+        """
 
     def append(self, query: QueryId, rows: pa.Table) -> None:
         """Stage rows of a stream for the query's outbox, in their order; ``present`` may be left out."""

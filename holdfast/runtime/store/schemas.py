@@ -1,6 +1,7 @@
 """Arrow at the border of a store: the schemas that `port` tells, and the cast to them."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -29,22 +30,27 @@ _TS = pa.field("ts", pa.int64())
 _PRESENT = pa.field("present", pa.bool_())
 
 
+@lru_cache(maxsize=1024)
 def key_schema(layout: Layout) -> pa.Schema:
     return pa.schema(_fields("k", layout.key))
 
 
+@lru_cache(maxsize=1024)
 def rows_schema(layout: Layout, *, value: str = "c") -> pa.Schema:
     return pa.schema([*_fields("k", layout.key), *_fields(value, layout.value), _TS])
 
 
+@lru_cache(maxsize=1024)
 def upsert_schema(layout: Layout) -> pa.Schema:
     return pa.schema([*rows_schema(layout), _PRESENT])
 
 
+@lru_cache(maxsize=1024)
 def outbox_schema(layout: Layout) -> pa.Schema:
     return pa.schema([_PRESENT, *rows_schema(layout)])
 
 
+@lru_cache(maxsize=1024)
 def delta_schema(layout: Layout) -> pa.Schema:
     fields = _fields("k", layout.key)
     for side in "ba":
@@ -53,6 +59,7 @@ def delta_schema(layout: Layout) -> pa.Schema:
     return pa.schema(fields)
 
 
+@lru_cache(maxsize=1024)
 def changes_schema(layout: Layout) -> pa.Schema:
     return pa.schema([pa.field("time", pa.uint64()), *delta_schema(layout)])
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from holdfast.names import CollectionId, QueryId, StateId
 from holdfast.runtime.store import schemas
-from holdfast.runtime.store.port import Layout, Merge, RideAlong, Store, Time
+from holdfast.runtime.store.port import Layout, Merge, Merging, RideAlong, Store, TickStage, Time
 from holdfast.types import Scalar
 
 QUERY = QueryId("Q")
@@ -41,6 +41,12 @@ def partials(layout: Layout, *rows: tuple[Any, ...]) -> pa.Table:
     schema = schemas.rows_schema(layout, value="p")
     arrays = zip(*([*key, *value, ts] for key, value, ts in rows), strict=True) if rows else [[] for _ in schema]
     return pa.Table.from_arrays([pa.array(a, f.type) for a, f in zip(arrays, schema, strict=True)], schema=schema)
+
+
+def merge(stage: TickStage, *merging: Any) -> None:
+    """Merge for one query (see `Merging`); raises what fails."""
+    for error in stage.merge([Merging(*merging)]).values():
+        raise error
 
 
 def plain(table: pa.Table) -> list[tuple[Any, ...]]:

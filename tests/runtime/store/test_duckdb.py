@@ -8,20 +8,22 @@ import pyarrow as pa
 import pytest
 
 from holdfast.errors import ReadError, StoreError
-from holdfast.names import CollectionId, QueryId, TopicName
+from holdfast.names import CollectionId, QueryId, StateId, TopicName
 from holdfast.runtime.store import schemas
 from holdfast.runtime.store.duckdb import open_store
-from holdfast.runtime.store.duckdb.stage import LOOKED_UP
-from holdfast.runtime.store.port import Layout, Merge, Moved, Owed, RideAlong, Time
+from holdfast.runtime.store.duckdb.bulk import LOOKED_UP
+from holdfast.runtime.store.port import Layout, Merge, Merging, Moved, Owed, RideAlong, Show, Time
 from holdfast.types import Array, Decimal, Map, Scalar, Struct, StructField
 from tests.runtime.store.rows import (
     LAYOUT,
     QUERY,
+    SHOWN_LAYOUT,
     SUM_AND_LAST,
     TABLE,
     TOTALS,
     TOTALS_LAYOUT,
     changes,
+    merge,
     partials,
     parts_of_changes,
     plain,
@@ -145,7 +147,7 @@ def test_a_discarded_query_leaves_the_others(store):
     stage.move(QUERY, [Moved(TopicName("t"), 0, 7)])
     stage.upsert(OTHER, CollectionId("other"), upserts(LAYOUT, (("b",), (1, "x"), 0)))
     stage.append(OTHER, upserts(LAYOUT, (("b",), (1, "x"), 0)))
-    stage.merge(OTHER, TOTALS, partials(TOTALS_LAYOUT, ((1,), (5, "x"), 0)), SUM_AND_LAST)
+    merge(stage, OTHER, TOTALS, partials(TOTALS_LAYOUT, ((1,), (5, "x"), 0)), SUM_AND_LAST)
     stage.move(OTHER, [Moved(TopicName("t"), 0, 9)])
     stage.discard(OTHER)
     stage.commit(Time(2))
@@ -154,7 +156,7 @@ def test_a_discarded_query_leaves_the_others(store):
     assert store.owed() == [Owed(Time(2), QUERY, 1)]
     assert store.positions(OTHER) == []
     stage = store.stage()
-    stage.merge(OTHER, TOTALS, partials(TOTALS_LAYOUT, ((1,), (5, "x"), 0)), SUM_AND_LAST)
+    merge(stage, OTHER, TOTALS, partials(TOTALS_LAYOUT, ((1,), (5, "x"), 0)), SUM_AND_LAST)
     assert plain(stage.state_delta(TOTALS)) == [(1, False, None, None, None, True, 5, "x", 0)]
     stage.abandon()
 
@@ -165,7 +167,8 @@ def test_a_merge_that_fails_does_so_when_staged_and_can_be_discarded(store):
     stage = store.stage()
     stage.upsert(QUERY, TABLE, upserts(LAYOUT, (("a",), (1, "x"), 0)))
     with pytest.raises(StoreError):
-        stage.merge(
+        merge(
+            stage,
             OTHER,
             TOTALS,
             partials(TOTALS_LAYOUT, ((1,), (2**63 - 1, "x"), 0)),
@@ -176,14 +179,63 @@ def test_a_merge_that_fails_does_so_when_staged_and_can_be_discarded(store):
     assert snapshot(store, TABLE, 2) == [("a", 1, "x", 0)]
 
 
+def several(store, n):
+    """So many states, each shown in a collection, of queries that one statement can merge."""
+    ids = [(QueryId(f"Q{i}"), StateId(f"S{i}"), CollectionId(f"T{i}")) for i in range(n)]
+    for _, state, shown in ids:
+        store.create_state(state, TOTALS_LAYOUT)
+        make(store, SHOWN_LAYOUT, id_=shown)
+    return ids
+
+
+def test_queries_that_merge_alike_are_staged_together_and_fail_apart(store):
+    ids = several(store, 4)
+    risky = Merge(initial=("0", "NULL"), merged=("s0 + p0", "NULL"))
+    plus_one = RideAlong(("s0 + 1",), None)
+    amounts = [1, 2**63 - 1, 3, -5]
+    for time, expected in ((2, {}), (3, {QueryId("Q1")})):
+        stage = store.stage()
+        failures = stage.merge(
+            [
+                Merging(query, state, partials(TOTALS_LAYOUT, ((7,), (amount, None), 0)), risky, Show(shown, plus_one))
+                for (query, state, shown), amount in zip(ids, [1, 2, 3, -5] if time == 2 else amounts, strict=True)
+            ]
+        )
+        assert failures.keys() == set(expected)
+        stage.commit(Time(time))
+    last = [snapshot(store, shown, store.frontier(shown).upper - 1) for _, _, shown in ids]
+    assert last == [[(7, 3, 0)], [(7, 3, 0)], [(7, 7, 0)], [(7, -9, 0)]]
+
+
+def test_an_object_is_merged_once_in_a_tick(store):
+    [(query, state, shown), (other, other_state, _)] = several(store, 2)
+    rows, show = partials(TOTALS_LAYOUT, ((1,), (5, None), 0)), Show(shown, RideAlong(("s0",), None))
+    stage = store.stage()
+    failures = stage.merge(
+        [
+            Merging(query, state, rows, SUM_AND_LAST, show),
+            Merging(other, other_state, rows, SUM_AND_LAST, show),
+            Merging(OTHER, state, rows, SUM_AND_LAST),
+        ]
+    )
+    assert failures.keys() == {other, OTHER}
+    assert stage.merge([Merging(OTHER, state, rows, SUM_AND_LAST)]).keys() == {OTHER}
+    with pytest.raises(StoreError, match="already written"):
+        stage.upsert(OTHER, shown, upserts(SHOWN_LAYOUT, ((1,), (5,), 0)))
+    stage.discard(query)
+    assert stage.merge([Merging(OTHER, state, rows, SUM_AND_LAST, show)]) == {}
+    stage.commit(Time(2))
+    assert snapshot(store, shown, 2) == [(1, 5, 0)]
+
+
 def test_a_having_that_is_not_true_makes_the_row_absent(store):
     shown = Layout((Scalar.BIGINT,), (Scalar.STRING,))
     make(store, shown)
     store.create_state(TOTALS, TOTALS_LAYOUT)
     for time, amount in ((2, 5), (3, -9), (4, 10)):
         stage = store.stage()
-        stage.merge(QUERY, TOTALS, partials(TOTALS_LAYOUT, ((1,), (amount, None), time)), SUM_AND_LAST)
-        stage.derive(QUERY, TOTALS, TABLE, RideAlong(("k0 || ' has ' || s0",), "s0 > 0"))
+        show = Show(TABLE, RideAlong(("k0 || ' has ' || s0",), "s0 > 0"))
+        merge(stage, QUERY, TOTALS, partials(TOTALS_LAYOUT, ((1,), (amount, None), time)), SUM_AND_LAST, show)
         stage.commit(Time(time))
     assert [snapshot(store, TABLE, at) for at in (2, 3, 4)] == [[(1, "1 has 5", 2)], [], [(1, "1 has 6", 4)]]
 
@@ -423,13 +475,13 @@ def test_rows_are_replaced_rightly_also_when_a_checkpoint_comes_between(store, k
         # Deletes of the first rows make a checkpoint move the others.
         rows = [((str(i),), (time, "x") if i % 5 > time % 5 else None, time) for i in range(keys)]
         stage.upsert(QUERY, TABLE, upserts(LAYOUT, *rows))
-        stage.merge(QUERY, TOTALS, totals, SUM_AND_LAST)
+        merge(stage, QUERY, TOTALS, totals, SUM_AND_LAST)
         store._core.checkpoint(beyond=-1)
         stage.commit(Time(time))
         expected = sorted(((str(i), time, "x", time) for i in range(keys) if i % 5 > time % 5), key=repr)
         assert snapshot(store, TABLE, time) == expected
         stage = store.stage()
-        stage.merge(QUERY, TOTALS, totals, SUM_AND_LAST)
+        merge(stage, QUERY, TOTALS, totals, SUM_AND_LAST)
         assert {(row[0], row[2]) for row in plain(stage.state_delta(TOTALS))} == {
             (i, i * (time - 1)) for i in range(keys)
         }

@@ -62,20 +62,41 @@ def test_an_older_store_is_migrated_and_its_copy_kept(tmp_path, monkeypatch):
     store.set_upper([TABLE], Time(1))
     commit(store, 5, ("a", 1))
     store.close()
-    monkeypatch.setattr(files, "VERSION", 3)
-    steps = {1: ["ALTER TABLE facts ADD COLUMN since UBIGINT"], 2: ["ALTER TABLE facts DROP COLUMN since"]}
+    now = files.VERSION
+    monkeypatch.setattr(files, "VERSION", now + 2)
+    steps = {now: ["ALTER TABLE facts ADD COLUMN since UBIGINT"], now + 1: ["ALTER TABLE facts DROP COLUMN since"]}
     monkeypatch.setattr(files, "MIGRATIONS", steps)
     store = open_store(tmp_path)
     assert snapshot(store, TABLE, 5) == [("a", 1, "x", 0)]
     store.close()
-    assert version_of(tmp_path / files.FILE) == 3
-    assert version_of(tmp_path / f"{files.FILE}.version-1") == 1
+    assert version_of(tmp_path / files.FILE) == now + 2
+    assert version_of(tmp_path / f"{files.FILE}.version-{now}") == now
+
+
+def test_a_store_of_version_1_has_all_it_had_and_takes_ticks(tmp_path):
+    store = open_store(tmp_path)
+    store.create_collection(TABLE, LAYOUT, window_ms=1000)
+    store.create_outbox(QUERY, LAYOUT)
+    store.set_upper([TABLE], Time(1))
+    commit(store, 5, ("a", 1), ("b", 1))
+    commit(store, 6, ("a", 2))
+    store.close()
+    with duckdb.connect(str(tmp_path / files.FILE)) as database:
+        # Version 1 had no changes in its ledger, which a store that was closed does not have either.
+        for column in ("time", "changes"):
+            database.execute(f"ALTER TABLE ledger DROP COLUMN {column}")
+    set_version(tmp_path, 1)
+    store = open_store(tmp_path)
+    commit(store, 7, ("a", 3))
+    assert [snapshot(store, TABLE, at) for at in (5, 6, 7)] == [[("a", a, "x", 0), ("b", 1, "x", 0)] for a in (1, 2, 3)]
+    store.close()
 
 
 def test_a_migration_that_fails_leaves_the_old_store(tmp_path, monkeypatch):
     open_store(tmp_path).close()
-    monkeypatch.setattr(files, "VERSION", 2)
-    monkeypatch.setattr(files, "MIGRATIONS", {1: ["ALTER TABLE facts DROP COLUMN value", "ALTER TABLE none DROP x"]})
+    steps = {files.VERSION: ["ALTER TABLE facts DROP COLUMN value", "ALTER TABLE none DROP x"]}
+    monkeypatch.setattr(files, "MIGRATIONS", steps)
+    monkeypatch.setattr(files, "VERSION", files.VERSION + 1)
     with pytest.raises(StoreError):
         open_store(tmp_path)
     monkeypatch.undo()

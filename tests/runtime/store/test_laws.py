@@ -11,9 +11,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from holdfast.errors import ReadError, StoreError
 from holdfast.names import QueryId, TopicName
-from holdfast.runtime.store.duckdb import open_store
+from holdfast.runtime.store.duckdb import compaction, folding, open_store, small
+from holdfast.runtime.store.duckdb import stage as stage_
 from holdfast.runtime.store.memory import MemoryStore
-from holdfast.runtime.store.port import Moved, Time
+from holdfast.runtime.store.port import Moved, Show, Time
 from tests.runtime.store.rows import (
     LAYOUT,
     PAIRS,
@@ -29,6 +30,7 @@ from tests.runtime.store.rows import (
     apply,
     changes,
     evaluate,
+    merge,
     partials,
     parts_of_changes,
     plain,
@@ -50,8 +52,18 @@ total_rows = st.dictionaries(st.integers(-2, 2), st.tuples(st.tuples(numbers, te
 
 
 class StoreMachine(RuleBasedStateMachine):
-    @initialize(window=st.sampled_from([0, 3, 20]))
-    def open(self, window: int) -> None:
+    @initialize(
+        window=st.sampled_from([0, 3, 20]),
+        largest_small=st.sampled_from([0, 2, 2_000]),
+        loaded=st.sampled_from([0, 10_000]),
+        folded=st.sampled_from([2, 256]),
+    )
+    def open(self, window: int, largest_small: int, loaded: int, folded: int) -> None:
+        # Ticks of both sizes, on tables that are read whole or by key, folded soon or late.
+        self.patched = pytest.MonkeyPatch()
+        self.patched.setattr(stage_, "SMALL", largest_small)
+        self.patched.setattr(small, "LOADED", loaded)
+        self.patched.setattr(compaction, "FOLDED_TICKS", folded)
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-laws-"))
         self.duck = open_store(self.folder)
         self.model = MemoryStore(evaluate)
@@ -71,6 +83,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "duck"):
+            self.patched.undo()
             self.duck.close()
             shutil.rmtree(self.folder)
 
@@ -85,8 +98,7 @@ class StoreMachine(RuleBasedStateMachine):
             stage.append(OTHER, upserts(LAYOUT, ((str(self.now),), (self.now, "x"), 0)))
             stage.upsert(OTHER, PAIRS, upserts(PAIRS_LAYOUT, *((k, v, ts) for k, (v, ts) in pairs.items())))
             totalled = partials(TOTALS_LAYOUT, *(((k,), v, ts) for k, (v, ts) in totals.items()))
-            stage.merge(TOTALLING, TOTALS, totalled, SUM_AND_LAST)
-            stage.derive(TOTALLING, TOTALS, SHOWN, POSITIVE_TWICE)
+            merge(stage, TOTALLING, TOTALS, totalled, SUM_AND_LAST, Show(SHOWN, POSITIVE_TWICE))
             stage.move(QUERY, [Moved(TopicName("t"), 0, self.now)])
             stage.remap([Moved(TopicName("t"), 0, self.now)])
         if checkpoint:
@@ -203,6 +215,44 @@ class StoreMachine(RuleBasedStateMachine):
         for collection in LAYOUTS:
             # What was asked of since, but not yet allowed, is asked again by whoever opens a store.
             self.model.collection(collection).wanted = Time(0)
+
+    @rule()
+    def fold(self) -> None:
+        with self.duck._core.writing:
+            folding.fold_all(self.duck._core)
+
+    @rule()
+    def memory_keeps_only_what_it_must(self) -> None:
+        for target in (*self.duck._core.objects.collections.values(), *self.duck._core.objects.states.values()):
+            target.recent.limit(0)
+
+    @rule(totals=total_rows)
+    def a_crash_loses_nothing(self, totals) -> None:
+        """The files as they are now, opened elsewhere."""
+        with tempfile.TemporaryDirectory() as folder:
+            found = Path(shutil.copytree(self.folder, Path(folder) / "copy", ignore=shutil.ignore_patterns("spill")))
+            copy = open_store(found)
+            assert copy.owed() == self.model.owed()
+            for owed in self.model.owed()[-3:]:
+                assert plain(copy.owed_rows(owed.sink, owed.time)) == plain(self.model.owed_rows(owed.sink, owed.time))
+            for id_ in LAYOUTS:
+                frontier, known = copy.frontier(id_), self.model.frontier(id_)
+                times = {at for at in (frontier.upper - 1, known.since) if known.since <= at < frontier.upper}
+                for at in times:
+                    assert snapshot(copy, id_, at) == snapshot(self.model, id_, at)
+                if times:
+                    assert changes(copy, id_, min(times), max(times)) == changes(
+                        self.model, id_, min(times), max(times)
+                    )
+            totalled = partials(TOTALS_LAYOUT, *(((k,), v, ts) for k, (v, ts) in totals.items()))
+            stages = [copy.stage(), self.model.stage()]
+            for stage in stages:
+                merge(stage, TOTALLING, TOTALS, totalled, SUM_AND_LAST)
+            deltas = [plain(stage.state_delta(TOTALS)) for stage in stages]
+            assert deltas[0] == deltas[1]
+            for stage in stages:
+                stage.abandon()
+            copy.close()
 
     @rule(upto=st.integers(0, 3))
     def settle(self, upto) -> None:

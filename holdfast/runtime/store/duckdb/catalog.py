@@ -7,6 +7,7 @@ from holdfast.runtime.store.duckdb.core import Core
 from holdfast.runtime.store.duckdb.ledger import Entry
 from holdfast.runtime.store.duckdb.objects import (
     Collection,
+    Object,
     Outbox,
     State,
     collection_tables,
@@ -20,12 +21,13 @@ def create_collection(core: Core, id_: CollectionId, layout: Layout, window_ms: 
     if id_ in core.objects.collections:
         return
     made = Collection(id_, core.objects.next_number, layout, window_ms)
-    entries = [made.entry()]
+    entries = [made.entry(), _folded(core, made)]
     with core.transaction() as run:
         _insert(run, "collection", id_, made.number, layout, window_ms, collection_tables(made))
         core.ledger.write(run, entries)
     with core.times:
         core.ledger.apply(entries)
+        made.recent.complete = made.recent.asked = True
         core.objects.collections[id_] = made
         core.objects.next_number += 1
 
@@ -34,9 +36,13 @@ def create_state(core: Core, id_: StateId, layout: Layout) -> None:
     if id_ in core.objects.states:
         return
     made = State(id_, core.objects.next_number, layout)
+    entries = [_folded(core, made)]
     with core.transaction() as run:
         _insert(run, "state", id_, made.number, layout, 0, state_tables(made))
+        core.ledger.write(run, entries)
     with core.times:
+        core.ledger.apply(entries)
+        made.recent.complete = made.recent.asked = True
         core.objects.states[id_] = made
         core.objects.next_number += 1
 
@@ -45,9 +51,12 @@ def create_outbox(core: Core, query: QueryId, layout: Layout) -> None:
     if query in core.objects.outboxes:
         return
     made = Outbox(query, core.objects.next_number, layout)
+    entries = [_folded(core, made)]
     with core.transaction() as run:
         _insert(run, "outbox", query, made.number, layout, 0, outbox_tables(made))
+        core.ledger.write(run, entries)
     with core.times:
+        core.ledger.apply(entries)
         core.objects.outboxes[query] = made
         core.objects.next_number += 1
 
@@ -56,7 +65,7 @@ def drop_collection(core: Core, id_: CollectionId) -> None:
     gone = core.objects.collections.get(id_)
     if gone is None:
         return
-    entries = [Entry("dropped", id_)]
+    entries = [Entry("dropped", id_), Entry("folded", part=gone.number)]
     with core.transaction() as run:
         _delete(run, gone.number, gone.current, gone.history)
         core.ledger.write(run, entries)
@@ -71,9 +80,12 @@ def drop_state(core: Core, id_: StateId) -> None:
     gone = core.objects.states.get(id_)
     if gone is None:
         return
+    entries = [Entry("folded", part=gone.number)]
     with core.transaction() as run:
         _delete(run, gone.number, gone.table)
+        core.ledger.write(run, entries)
     with core.times:
+        core.ledger.apply(entries)
         del core.objects.states[id_]
 
 
@@ -81,10 +93,18 @@ def drop_outbox(core: Core, query: QueryId) -> None:
     gone = core.objects.outboxes.get(query)
     if gone is None:
         return
+    entries = [Entry("folded", part=gone.number)]
     with core.transaction() as run:
         _delete(run, gone.number, gone.table)
+        core.ledger.write(run, entries)
     with core.times:
+        core.ledger.apply(entries)
         del core.objects.outboxes[query]
+
+
+def _folded(core: Core, made: Object) -> Entry:
+    """A number may have been another object's: changes up to now are not the new one's."""
+    return Entry("folded", part=made.number, numbers=(core.ledger.next,))
 
 
 def _insert(

@@ -5,20 +5,22 @@ from itertools import pairwise
 
 import duckdb
 
+from holdfast.runtime.store.duckdb.contents import Contents
+from holdfast.runtime.store.duckdb.core import Core
 from holdfast.runtime.store.duckdb.objects import Collection
 from holdfast.runtime.store.duckdb.problems import telling
 from holdfast.runtime.store.port import ChangeRange, Time
 
 
-def change_ranges(
-    database: duckdb.DuckDBPyConnection, collection: Collection, after: Time, to: Time, rows: int
-) -> list[ChangeRange]:
+def change_ranges(core: Core, collection: Collection, after: Time, to: Time, rows: int) -> list[ChangeRange]:
     """Ticks in a row as long as they fit; one that is larger, by keys."""
+    contents = Contents.of(core, collection)
     counts = (
-        f"SELECT until, count(*) FROM {collection.history} WHERE until > {after} AND until <= {to} "
+        f"SELECT until, count(*) FROM ({contents.history()}) WHERE until > {after} AND until <= {to} "
         f"GROUP BY until ORDER BY until"
     )
-    with telling(), closing(database.cursor()) as cursor:
+    with telling(), closing(core.database.cursor()) as cursor:
+        contents.register(cursor)
         found: list[ChangeRange] = []
         begin, last, room = after, after, rows
         for time, count in cursor.execute(counts).fetchall():
@@ -26,7 +28,7 @@ def change_ranges(
                 found.append(ChangeRange(begin, last))
                 begin, room = last, rows
             if count > rows:
-                found += _by_keys(cursor, collection, Time(time), rows)
+                found += _by_keys(cursor, contents, Time(time), rows)
                 begin = Time(time)
             else:
                 room -= count
@@ -36,9 +38,9 @@ def change_ranges(
     return found
 
 
-def _by_keys(cursor: duckdb.DuckDBPyConnection, collection: Collection, time: Time, rows: int) -> list[ChangeRange]:
+def _by_keys(cursor: duckdb.DuckDBPyConnection, contents: Contents, time: Time, rows: int) -> list[ChangeRange]:
     starts = (
-        f"SELECT k FROM (SELECT k, row_number() OVER (ORDER BY k) - 1 AS n FROM {collection.history} "
+        f"SELECT k FROM (SELECT k, row_number() OVER (ORDER BY k) - 1 AS n FROM ({contents.history()}) "
         f"WHERE until = {time}) WHERE n % {rows} = 0 ORDER BY k"
     )
     keys = [k for (k,) in cursor.execute(starts).fetchall()]

@@ -14,23 +14,41 @@ import duckdb
 from holdfast.errors import ReadError
 from holdfast.names import CollectionId
 from holdfast.runtime.store import frontier as laws
+from holdfast.runtime.store.duckdb.applying import apply
+from holdfast.runtime.store.duckdb.deadlines import Deadlines
 from holdfast.runtime.store.duckdb.files import wal_bytes
 from holdfast.runtime.store.duckdb.holds import Holds
-from holdfast.runtime.store.duckdb.ledger import Entry, Ledger
+from holdfast.runtime.store.duckdb.journal import decode
+from holdfast.runtime.store.duckdb.ledger import Change, Entry, Ledger
 from holdfast.runtime.store.duckdb.objects import Collection, Objects
+from holdfast.runtime.store.duckdb.prepared import Statements
 from holdfast.runtime.store.duckdb.problems import telling, told
 from holdfast.runtime.store.port import Frontier, Time
+
+MEMORY_ROWS = 200_000
+"""About how many rows memory has of all collections and states, beside those that tables do not have yet."""
 
 
 class Core:
     """The open database. Methods that write are called with `writing` held."""
 
-    def __init__(self, folder: Path, database: duckdb.DuckDBPyConnection) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        database: duckdb.DuckDBPyConnection,
+        calculator: duckdb.DuckDBPyConnection,
+        deadlines: Deadlines,
+    ) -> None:
         self.folder = folder
         self.database = database
+        self._calculator = calculator
+        self.deadlines = deadlines
+        self.expressions = Statements(calculator)
+        """Over Arrow tables alone."""
+        self.lookups = Statements(database)
         self.writing = RLock()
         self.times = RLock()
-        self.ledger = Ledger.read(database)
+        self.ledger, changes = Ledger.read(database)
         self.objects = Objects.read(database)
         self.holds = Holds()
         self.changed: set[CollectionId] = set()
@@ -39,6 +57,26 @@ class Core:
         """Counts checkpoints: row ids that were found in an earlier epoch may have moved."""
         for collection in self.objects.collections.values():
             collection.recall(self.ledger.collections[collection.id])
+        self._replay(changes)
+
+    def _replay(self, changes: Sequence[Change]) -> None:
+        """Have in memory again what the tables do not have."""
+        objects = self.objects.by_number()
+        for number, time, encoded in changes:
+            parts = [part for part in decode(encoded, objects) if number > self.ledger.folded.get(part.object, -1)]
+            apply(objects, parts, number, time, settled=self.ledger.settled)
+
+    def close(self) -> None:
+        self.deadlines.close()
+        self.lookups.close()
+        self.expressions.close()
+        self._calculator.close()
+        self.database.close()
+
+    def allowance(self) -> int:
+        """How many rows memory may have of one object beside those that it must have."""
+        objects = len(self.objects.collections) + len(self.objects.states)
+        return max(MEMORY_ROWS // max(objects, 1), 1_000)
 
     @contextmanager
     def transaction(self, connection: duckdb.DuckDBPyConnection | None = None) -> Iterator[duckdb.DuckDBPyConnection]:

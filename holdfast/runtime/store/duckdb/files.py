@@ -16,16 +16,19 @@ from holdfast.runtime.store.duckdb.one import one
 from holdfast.runtime.store.duckdb.problems import cannot_open
 
 FILE = "store.duckdb"
-VERSION = 1
+VERSION = 2
+CALCULATOR_MEMORY = "512MB"
 
-MIGRATIONS: Mapping[int, Sequence[str]] = {}
+MIGRATIONS: Mapping[int, Sequence[str]] = {
+    1: ("ALTER TABLE ledger ADD COLUMN time UBIGINT", "ALTER TABLE ledger ADD COLUMN changes BLOB"),
+}
 """By the version they start from, the statements that lead to the next one."""
 
 _SCHEMA = (
     "CREATE TABLE meta (version INTEGER, id VARCHAR)",
     "CREATE TABLE objects "
     "(kind VARCHAR, name VARCHAR, number INTEGER, key VARCHAR[], value VARCHAR[], window_ms BIGINT)",
-    "CREATE TABLE ledger (n UBIGINT, entries VARCHAR)",
+    "CREATE TABLE ledger (n UBIGINT, entries VARCHAR, time UBIGINT, changes BLOB)",
     "CREATE TABLE facts (key VARCHAR, value VARCHAR)",
 )
 
@@ -52,9 +55,7 @@ def open_database(folder: Path, *, memory_limit: str | None, threads: int) -> tu
                 detail=f"Its schema version is {version}; this release knows {VERSION}.",
                 hint="Use the newer release, or another data folder.",
             )
-        # Last, because nothing can be set after them.
-        database.execute("SET enable_external_access = false")
-        database.execute("SET lock_configuration = true")
+        _lock(database)
         return database, _id(database)
     except (OSError, duckdb.Error) as problem:
         database.close()
@@ -62,6 +63,26 @@ def open_database(folder: Path, *, memory_limit: str | None, threads: int) -> tu
     except StoreError:
         database.close()
         raise
+
+
+def open_calculator() -> duckdb.DuckDBPyConnection:
+    """A database without tables, for expressions over a few rows."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "threads": 1,
+        "memory_limit": CALCULATOR_MEMORY,
+        "python_enable_replacements": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    calculator = duckdb.connect(":memory:", config=config)
+    _lock(calculator)
+    return calculator
+
+
+def _lock(database: duckdb.DuckDBPyConnection) -> None:
+    """Last, because nothing can be set after it."""
+    database.execute("SET enable_external_access = false")
+    database.execute("SET lock_configuration = true")
 
 
 def wal_bytes(folder: Path) -> int:

@@ -1,7 +1,8 @@
 """The small things a tick moves, as one append-only table that is folded into memory when the store opens.
 
 A row holds the entries of one transaction as JSON: one small INSERT per tick writes them all (0.6 ms; as rows
-of their own 2 ms), and reading them costs no SQL. The kinds, and their numbers:
+of their own 2 ms), and reading them costs no SQL. Beside them it holds the tick's small changes, as `journal` tells,
+until those are folded into tables. The kinds, and their numbers:
 
     collection  name          since, upper, history_from + 1 (0: none), written, next_seq
     position    name, topic   offset           how far a query has read
@@ -11,6 +12,8 @@ of their own 2 ms), and reading them costs no SQL. The kinds, and their numbers:
     reserved                  time
     dropped     name                           forget the collection
     forgotten   name                           forget the query's positions
+    settled                   time             what was owed up to it is published
+    folded      (part: the object's number)    n: changes up to that row are in the object's tables; none: it is gone
 """
 
 import json
@@ -22,6 +25,7 @@ from typing import NamedTuple
 import duckdb
 
 from holdfast.names import CollectionId, QueryId, TopicName
+from holdfast.runtime.store.duckdb.one import one
 from holdfast.runtime.store.port import Moved, Position, Time
 
 Partition = tuple[TopicName, int]
@@ -34,6 +38,14 @@ class Entry(NamedTuple):
     topic: str = ""
     part: int = 0
     numbers: tuple[int, ...] = ()
+
+
+class Change(NamedTuple):
+    """A tick's small changes, under the number of their row."""
+
+    number: int
+    time: Time
+    encoded: bytes
 
 
 class Ledger:
@@ -50,27 +62,46 @@ class Ledger:
         """How many entries the table has."""
         self.needed = 0
         """How many it had when it was last rewritten."""
-        self._next = 0
+        self.bytes = 0
+        """How long the changes are that the table has."""
+        self.settled = Time(0)
+        self.folded: dict[int, int] = {}
+        self._left = 0
+        self.next = 0
+        """The number of the next row."""
 
     @classmethod
-    def read(cls, database: duckdb.DuckDBPyConnection) -> "Ledger":
-        ledger = cls()
-        for n, entries in database.execute("SELECT n, entries FROM ledger ORDER BY n").fetchall():
+    def read(cls, database: duckdb.DuckDBPyConnection) -> tuple["Ledger", list[Change]]:
+        """The fold, and the changes that may not be in tables yet."""
+        ledger, changes = cls(), []
+        rows = database.execute("SELECT n, entries, time, changes FROM ledger ORDER BY n").fetchall()
+        for n, entries, time, changed in rows:
             found = json.loads(entries)
+            ledger.next = n
             ledger.apply(Entry(kind, name, topic, part, tuple(numbers)) for kind, name, topic, part, numbers in found)
-            ledger._next = n + 1
-        return ledger
+            if changed is not None:
+                changes.append(Change(n, Time(time), changed))
+                ledger.bytes += len(changed)
+        return ledger, changes
 
-    def write(self, run: duckdb.DuckDBPyConnection, entries: Sequence[Entry]) -> None:
-        """Write entries inside the caller's transaction; once it is durable, `apply` them."""
+    def write(
+        self,
+        run: duckdb.DuckDBPyConnection,
+        entries: Sequence[Entry],
+        *,
+        time: Time | None = None,
+        changes: bytes | None = None,
+    ) -> None:
+        """Write a row inside the caller's transaction; once it is durable, `apply` its entries."""
         if entries:
-            run.execute("INSERT INTO ledger VALUES (?, ?)", [self._next, json.dumps(entries)])
+            row = [self.next, json.dumps(entries), time, changes]
+            run.execute("INSERT INTO ledger (n, entries, time, changes) VALUES (?, ?, ?, ?)", row)
 
     def apply(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             self.size += 1
             self._apply(entry)
-        self._next += 1
+        self.next += 1
 
     def _apply(self, entry: Entry) -> None:
         partition = (TopicName(entry.topic), entry.part)
@@ -91,15 +122,27 @@ class Ledger:
                 self.collections.pop(CollectionId(entry.name), None)
             case "forgotten":
                 self.positions.pop(QueryId(entry.name), None)
+            case "settled":
+                self.settled = Time(max(self.settled, entry.numbers[0]))
+            case "folded" if entry.numbers:
+                self.folded[entry.part] = entry.numbers[0]
+            case "folded":
+                self.folded.pop(entry.part, None)
 
-    def rewrite(self, run: duckdb.DuckDBPyConnection) -> None:
-        """Replace the table's rows by the fold, inside the caller's transaction; `rewritten` once it is durable."""
-        run.execute("DELETE FROM ledger")
+    def rewrite(self, run: duckdb.DuckDBPyConnection, *, unfolded: int) -> None:
+        """Replace the entries by the fold, and leave out changes whose number is below `unfolded`.
+
+        Inside the caller's transaction; `rewritten` once it is durable.
+        """
+        run.execute(f"DELETE FROM ledger WHERE n < {unfolded} OR changes IS NULL")
+        run.execute("UPDATE ledger SET entries = '[]'")
         self.write(run, list(self.entries()))
+        [self._left] = one(run, "SELECT coalesce(sum(octet_length(changes)), 0) FROM ledger")
 
     def rewritten(self) -> None:
         self.size = self.needed = sum(1 for _ in self.entries())
-        self._next += 1
+        self.bytes = self._left
+        self.next += 1
 
     def entries(self) -> Iterator[Entry]:
         for collection, numbers in self.collections.items():
@@ -113,6 +156,9 @@ class Ledger:
                     yield Entry(kind, "", topic, part, (time, end))
         yield Entry("committed", numbers=(self.committed,))
         yield Entry("reserved", numbers=(self.reserved,))
+        yield Entry("settled", numbers=(self.settled,))
+        for number, upto in self.folded.items():
+            yield Entry("folded", part=number, numbers=(upto,))
 
     def trim(self, since: Time) -> None:
         """Forget the marks that no time from `since` on needs."""

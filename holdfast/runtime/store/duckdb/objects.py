@@ -1,8 +1,10 @@
 """Which collections, states and outboxes there are, in which tables, and how their times stand."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import duckdb
+import pyarrow as pa
 
 from holdfast.errors import StoreError
 from holdfast.names import CollectionId, QueryId, StateId
@@ -10,8 +12,28 @@ from holdfast.runtime.expressions.parse import parse_type
 from holdfast.runtime.store.duckdb.columns import declared, key_type, listed, updatable_number
 from holdfast.runtime.store.duckdb.ledger import Entry
 from holdfast.runtime.store.duckdb.one import one
+from holdfast.runtime.store.duckdb.recent import (
+    Past,
+    Recent,
+    collection_rows_schema,
+    history_schema,
+    state_rows_schema,
+)
 from holdfast.runtime.store.frontier import BUILDING
 from holdfast.runtime.store.port import Frontier, Layout, Time
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What memory has beyond a collection's tables, as of a moment.
+
+    `now` has a row for each key that changed since `first`, not present when it was deleted; `past` has the versions
+    that were superseded since. The tables then count for nothing in what such a key is, or was from `first` on.
+    """
+
+    now: pa.Table
+    past: pa.Table
+    first: Time
 
 
 @dataclass(slots=True)
@@ -32,6 +54,40 @@ class Collection:
     """The since that `advance_since` was asked for; holds may keep the real one below it."""
     oldest: Time | None = None
     """The least `until` in history, None when history is empty."""
+    recent: Recent = field(init=False)
+    past: Past = field(init=False)
+    _first: Time | None = None
+    _pending: Pending | None = None
+
+    def __post_init__(self) -> None:
+        self.recent, self.past = Recent(collection_rows_schema(self.layout)), Past(history_schema(self.layout))
+
+    def pending(self) -> Pending | None:
+        """Callers hold the store's `times`."""
+        if self._pending is None and self._first is not None:
+            self._pending = Pending(self.recent.dirty(), self.past.table(), self._first)
+        return self._pending
+
+    def change(self, now: pa.Table, before: pa.Table | None, time: Time, number: int) -> None:
+        """Take what a small tick did: the rows it left, and those it superseded."""
+        self.recent.change(now, number)
+        if before is not None:
+            self.past.add(time, before)
+        self._first = time if self._first is None else self._first
+        self._pending = None
+
+    def folded(self) -> None:
+        """The tables have all."""
+        self.recent.folded()
+        self.past.clear()
+        self._first = self._pending = None
+
+    def forget(self, bound: Time, limit: int) -> int:
+        """Drop at most `limit` versions that memory has and no readable time needs; gives how many."""
+        forgotten = self.past.forget(bound, limit)
+        if forgotten:
+            self._pending = None
+        return forgotten
 
     @property
     def current(self) -> str:
@@ -65,15 +121,26 @@ class Collection:
         self.written = self.writing = Time(written)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class State:
     id: StateId
     number: int
     layout: Layout
+    recent: Recent = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.recent = Recent(state_rows_schema(self.layout))
 
     @property
     def table(self) -> str:
         return f"state_{self.number}"
+
+
+class Unwritten(NamedTuple):
+    """Rows of one tick that only memory and the ledger have, under a number."""
+
+    number: int
+    rows: pa.Table
 
 
 @dataclass(slots=True)
@@ -81,12 +148,26 @@ class Outbox:
     query: QueryId
     number: int
     layout: Layout
-    owed: dict[Time, int] = field(default_factory=dict)
-    """Rows by time, oldest first."""
+    written: dict[Time, int] = field(default_factory=dict)
+    """How many rows the table has by time, oldest first."""
+    unwritten: dict[Time, Unwritten] = field(default_factory=dict)
+
+    @property
+    def owed(self) -> dict[Time, int]:
+        """Rows by time."""
+        return self.written | {time: part.rows.num_rows for time, part in self.unwritten.items()}
+
+    @property
+    def first(self) -> int | None:
+        """The ledger's number of the oldest rows that only memory has."""
+        return min((part.number for part in self.unwritten.values()), default=None)
 
     @property
     def table(self) -> str:
         return f"outbox_{self.number}"
+
+
+Object = Collection | State | Outbox
 
 
 class Objects:
@@ -115,9 +196,13 @@ class Objects:
                 case "outbox":
                     outbox = Outbox(QueryId(name), number, layout)
                     counts = f"SELECT time, count(*) FROM {outbox.table} GROUP BY time ORDER BY time"
-                    outbox.owed.update(database.execute(counts).fetchall())
+                    outbox.written.update(database.execute(counts).fetchall())
                     objects.outboxes[outbox.query] = outbox
         return objects
+
+    def by_number(self) -> dict[int, Object]:
+        everything: list[Object] = [*self.collections.values(), *self.states.values(), *self.outboxes.values()]
+        return {found.number: found for found in everything}
 
     def collection(self, id_: CollectionId) -> Collection:
         try:

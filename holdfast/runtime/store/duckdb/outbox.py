@@ -25,7 +25,11 @@ def owed(core: Core) -> list[Owed]:
 
 
 def owed_rows(core: Core, query: QueryId, time: Time) -> pa.Table:
-    outbox = core.objects.outbox(query)
+    with core.times:
+        outbox = core.objects.outbox(query)
+        unwritten = outbox.unwritten.get(time)
+    if unwritten is not None:
+        return unwritten.rows
     schema = schemas.outbox_schema(outbox.layout)
     sql = f"SELECT {listed(schema.names)} FROM {outbox.table} WHERE time = {time} ORDER BY n"
     with telling(), closing(core.database.cursor()) as cursor:
@@ -34,15 +38,20 @@ def owed_rows(core: Core, query: QueryId, time: Time) -> pa.Table:
 
 def settle(core: Core, upto: Time, published: Sequence[Moved]) -> None:
     """Callers hold `writing`."""
-    settled = [outbox for outbox in core.objects.outboxes.values() if any(time <= upto for time in outbox.owed)]
+    outboxes = list(core.objects.outboxes.values())
+    written = [outbox for outbox in outboxes if any(time <= upto for time in outbox.written)]
+    unwritten = [outbox for outbox in outboxes if any(time <= upto for time in outbox.unwritten)]
     entries = [Entry("published", "", m.topic, m.partition, (upto, m.end_offset)) for m in published]
-    if not settled and not entries:
+    if not written and not unwritten and not entries:
         return
+    entries.append(Entry("settled", numbers=(upto,)))
     with core.transaction() as run:
-        for outbox in settled:
+        for outbox in written:
             run.execute(f"DELETE FROM {outbox.table} WHERE time <= {upto}")
         core.ledger.write(run, entries)
     with core.times:
         core.ledger.apply(entries)
-        for outbox in settled:
-            outbox.owed = {time: rows for time, rows in outbox.owed.items() if time > upto}
+        for outbox in written:
+            outbox.written = {time: rows for time, rows in outbox.written.items() if time > upto}
+        for outbox in unwritten:
+            outbox.unwritten = {time: part for time, part in outbox.unwritten.items() if time > upto}

@@ -7,41 +7,37 @@ pages moves versions from one table to the other but never to another page.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from threading import Timer
 
 import duckdb
 import pyarrow as pa
 
-from holdfast.errors import ReadError
 from holdfast.runtime.store import schemas
+from holdfast.runtime.store.duckdb import columns
 from holdfast.runtime.store.duckdb.columns import listed, renamed
+from holdfast.runtime.store.duckdb.contents import Contents
+from holdfast.runtime.store.duckdb.core import Core
 from holdfast.runtime.store.duckdb.objects import Collection
+from holdfast.runtime.store.duckdb.prepared import check_select
 from holdfast.runtime.store.duckdb.problems import telling, telling_reader
 from holdfast.runtime.store.port import KeyRange, Time
 from holdfast.runtime.store.schemas import names
 
-
-def as_of_sql(collection: Collection, at: Time, shown: Sequence[str]) -> str:
-    what = listed(shown)
-    return (
-        f"SELECT {what} FROM {collection.current} WHERE since <= {at} UNION ALL "
-        f"SELECT {what} FROM {collection.history} WHERE until > {at} AND since <= {at} AND present"
-    )
+FEW = 10_000
+"""Rows that one thread evaluates as fast as several."""
 
 
-def read_pages(database: duckdb.DuckDBPyConnection, collection: Collection, at: Time, page: int) -> Iterator[pa.Table]:
+def read_pages(core: Core, collection: Collection, at: Time, page: int) -> Iterator[pa.Table]:
     schema = schemas.rows_schema(collection.layout)
-    shown = ["seq", *schema.names]
     # Keys inserted from now on were not there at `at`.
     low, end, width = 0, collection.next_seq, page
     while low < end:
         high = min(low + width, end)
+        contents = Contents.of(core, collection)
         sql = (
-            f"SELECT * FROM ({as_of_sql(collection, at, shown)}) WHERE seq >= {low} AND seq < {high} "
+            f"SELECT {listed(['seq'], schema.names)} FROM ({contents.as_of(at)}) WHERE seq >= {low} AND seq < {high} "
             f"ORDER BY seq LIMIT {page}"
         )
-        with telling(), closing(database.cursor()) as cursor:
-            found = cursor.sql(sql).to_arrow_table()
+        found = _select(core, contents, sql)
         if found.num_rows == page:
             low = found.column("seq")[-1].as_py() + 1
             width = page
@@ -52,70 +48,80 @@ def read_pages(database: duckdb.DuckDBPyConnection, collection: Collection, at: 
             yield schemas.fit(found, schema)
 
 
-def read_changes(
-    database: duckdb.DuckDBPyConnection,
-    collection: Collection,
-    after: Time,
-    to: Time,
-    keys: KeyRange | None = None,
-) -> pa.Table:
+def read_changes(core: Core, collection: Collection, after: Time, to: Time, keys: KeyRange | None = None) -> pa.Table:
     """What a change led to is what the key's next change superseded, or what is current."""
-    layout = collection.layout
+    layout, contents = collection.layout, Contents.of(core, collection)
     key, value = names("k", layout.key), names("c", layout.value)
     before = [*renamed("h", value, names("b", layout.value)), "h.ts AS b_ts"]
     later = [f"CASE WHEN h.n IS NULL THEN t.{c} ELSE h.n.{c} END AS a{i}" for i, c in enumerate(value)]
     following = f"lead(struct_pack({listed(f'{c} := {c}' for c in [*value, 'ts', 'present'])})) OVER later"
-    schema = schemas.changes_schema(layout)
     wanted = [] if keys is None else [key for key in keys if key is not None]
     within = " AND ".join(("k >= ?", "k < ?")[: len(wanted)]) or "true"
     sql = (
         f"SELECT {listed(['h.until AS time'], (f'h.{k}' for k in key), ['h.present AS b_present'], before)}, "
         f"CASE WHEN h.n IS NULL THEN t.k IS NOT NULL ELSE h.n.present END AS a_present, "
         f"{listed(later, ['CASE WHEN h.n IS NULL THEN t.ts ELSE h.n.ts END AS a_ts'])} "
-        f"FROM (SELECT *, {following} AS n FROM {collection.history} WHERE until > {after} AND {within} "
+        f"FROM (SELECT *, {following} AS n FROM ({contents.history()}) WHERE until > {after} AND {within} "
         f"WINDOW later AS (PARTITION BY k ORDER BY until)) h "
-        f"LEFT JOIN {collection.current} t ON t.k = h.k "
+        f"LEFT JOIN ({contents.current()}) t ON t.k = h.k "
         f"WHERE h.until <= {to} ORDER BY h.until"
     )
-    with telling(), closing(database.cursor()) as cursor:
-        return schemas.fit(cursor.sql(sql, params=wanted or None).to_arrow_table(), schema)
+    return schemas.fit(_select(core, contents, sql, wanted), schemas.changes_schema(layout))
+
+
+def count(core: Core, collection: Collection) -> int:
+    contents = Contents.of(core, collection)
+    return int(_select(core, contents, f"SELECT count(*) AS n FROM ({contents.current()})").column("n")[0].as_py())
+
+
+def lookup(core: Core, collection: Collection, keys: pa.Table) -> pa.Table:
+    """The rows of many keys (``k0..``)."""
+    contents, schema = Contents.of(core, collection), schemas.rows_schema(collection.layout)
+    encoded = columns.key_sql(collection.layout, names("k", collection.layout.key))
+    sql = (
+        f"SELECT {listed(f't.{name}' for name in schema.names)} FROM (SELECT DISTINCT {encoded} AS k FROM asked) x "
+        f"JOIN ({contents.current()}) t ON t.k = x.k"
+    )
+    with telling(), closing(core.database.cursor()) as cursor:
+        contents.register(cursor, past=False)
+        cursor.register("asked", keys)
+        return schemas.fit(cursor.sql(sql).to_arrow_table(), schema)
+
+
+def _select(core: Core, contents: Contents, sql: str, parameters: Sequence[object] = ()) -> pa.Table:
+    with telling(), closing(core.database.cursor()) as cursor:
+        contents.register(cursor)
+        return cursor.sql(sql, params=list(parameters) or None).to_arrow_table()
 
 
 def evaluate(
-    database: duckdb.DuckDBPyConnection,
-    sql: str,
-    relations: Mapping[str, tuple[Collection, Time]],
-    parameters: Sequence[object],
-    timeout: float,
+    core: Core, sql: str, relations: Mapping[str, tuple[Collection, Time]], parameters: Sequence[object]
 ) -> pa.Table:
     """Where no tick is newer than the time, the current rows are the answer, at two thirds of the cost.
 
-    A tick that commits meanwhile is noticed afterwards, and the read done again with history.
+    Tables that are written meanwhile are noticed afterwards, and the read done again with history.
     """
-    views = {name: _relation_sql(collection, at) for name, (collection, at) in relations.items()}
-    with _reading(database, timeout) as cursor:
+    with _reading(core) as cursor:
         while True:
+            views, latest = {}, []
+            for name, (collection, at) in relations.items():
+                contents = Contents.of(core, collection)
+                is_latest = max(contents.written, collection.writing) <= at
+                contents.register(cursor, past=not is_latest)
+                latest += [(collection, at)] if is_latest else []
+                shown = listed(["k"], schemas.rows_schema(collection.layout).names)
+                views[name] = f"SELECT {shown} FROM ({contents.current() if is_latest else contents.as_of(at)})"
             answer = _run(cursor, with_relations(sql, views), parameters)
-            before, views = views, {name: _relation_sql(collection, at) for name, (collection, at) in relations.items()}
-            if views == before:
+            if all(collection.writing <= at for collection, at in latest):
                 return answer
 
 
-def _relation_sql(collection: Collection, at: Time) -> str:
-    shown = ["k", *schemas.rows_schema(collection.layout).names]
-    if collection.writing <= at:
-        return f"SELECT {listed(shown)} FROM {collection.current}"
-    return as_of_sql(collection, at, shown)
-
-
-def evaluate_over(
-    database: duckdb.DuckDBPyConnection,
-    sql: str,
-    tables: Mapping[str, pa.Table],
-    parameters: Sequence[object],
-    timeout: float,
-) -> pa.Table:
-    with _reading(database, timeout) as cursor:
+def evaluate_over(core: Core, sql: str, tables: Mapping[str, pa.Table], parameters: Sequence[object]) -> pa.Table:
+    """Statements over a few rows come again and again, so they are prepared."""
+    if tables and not parameters and sum(table.num_rows for table in tables.values()) <= FEW:
+        with telling_reader(core.deadlines.seconds):
+            return core.expressions.run(sql, tables, core.deadlines)
+    with _reading(core) as cursor:
         for name, table in tables.items():
             cursor.register(name, table)
         return _run(cursor, sql, parameters)
@@ -136,22 +142,16 @@ def with_relations(sql: str, views: Mapping[str, str]) -> str:
 
 
 def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object]) -> pa.Table:
-    statements = cursor.extract_statements(sql)
-    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        raise ReadError("only one SELECT can be evaluated")
-    return cursor.sql(sql, params=list(parameters) or None).to_arrow_table()
+    check_select(cursor, sql)
+    # A relation would save a copy of the answer, and cost a small one twice the time.
+    return cursor.execute(sql, list(parameters) or None).to_arrow_table()
 
 
 @contextmanager
-def _reading(database: duckdb.DuckDBPyConnection, timeout: float) -> Iterator[duckdb.DuckDBPyConnection]:
-    with telling_reader(timeout), closing(database.cursor()) as cursor:
-        timer = Timer(timeout, cursor.interrupt)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield cursor
-        finally:
-            timer.cancel()
+def _reading(core: Core) -> Iterator[duckdb.DuckDBPyConnection]:
+    reading = closing(core.database.cursor())
+    with telling_reader(core.deadlines.seconds), reading as cursor, core.deadlines.over(cursor.interrupt):
+        yield cursor
 
 
 def _quote(name: str) -> str:

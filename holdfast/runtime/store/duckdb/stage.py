@@ -1,148 +1,142 @@
-"""The half-done tick: every query's result in temporary tables of its own connection, checked there.
+"""The half-done tick: every query's result apart, small ones in memory, large ones in temporary tables."""
 
-A staged collection is one temporary table: per key the row before the tick, with the row id and the seq it
-has, and the row after it. `commit` then only moves rows between tables, and cannot fail for what is in them.
-
-Row ids hold until a checkpoint; `Writer.epoch` tells whether one came between, and they are found again.
-"""
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import duckdb
 import pyarrow as pa
 
 from holdfast.errors import StoreError
 from holdfast.names import CollectionId, QueryId, StateId
-from holdfast.runtime.expressions.physical import duckdb_type
 from holdfast.runtime.store import schemas
-from holdfast.runtime.store.duckdb import columns
-from holdfast.runtime.store.duckdb.columns import listed, renamed
+from holdfast.runtime.store.duckdb import bulk, delta, folding, reading, small
+from holdfast.runtime.store.duckdb.core import Core
+from holdfast.runtime.store.duckdb.delta import Counts
+from holdfast.runtime.store.duckdb.journal import Part
 from holdfast.runtime.store.duckdb.ledger import Entry
-from holdfast.runtime.store.duckdb.objects import Collection, Objects, State
-from holdfast.runtime.store.duckdb.one import one
-from holdfast.runtime.store.duckdb.problems import telling
-from holdfast.runtime.store.port import Layout, Merge, Moved, RideAlong, Time
-from holdfast.runtime.store.schemas import names
-from holdfast.types import SqlType
+from holdfast.runtime.store.duckdb.objects import Collection, State
+from holdfast.runtime.store.duckdb.small import SMALL, Delta
+from holdfast.runtime.store.port import Merging, Moved, Time
 
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What a staged table will do; both false (a delete of nothing) is none of them."""
-
-    updates: int
-    inserts: int
-    deletes: int
-
-    @property
-    def changes(self) -> int:
-        return self.updates + self.inserts + self.deletes
+Staged = Delta | bulk.Table
 
 
 @dataclass(slots=True)
 class Work:
     """All that is staged for one query."""
 
-    collections: dict[CollectionId, Counts] = field(default_factory=dict)
-    states: dict[StateId, Counts] = field(default_factory=dict)
+    collections: dict[CollectionId, Staged] = field(default_factory=dict)
+    states: dict[StateId, Staged] = field(default_factory=dict)
     outbox: list[pa.Table | CollectionId] = field(default_factory=list)
     moved: list[Moved] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Written:
     """What the store has to remember once the transaction is durable."""
 
-    entries: list[Entry]
-    collections: dict[CollectionId, Counts]
-    owed: dict[QueryId, int]
-
-
-class Writer(Protocol):
-    """The store, as a stage sees it."""
-
-    @property
-    def objects(self) -> Objects: ...
-
-    @property
-    def epoch(self) -> int: ...
-
-    def commit(self, stage: "DuckDbStage", time: Time) -> None: ...
+    entries: list[Entry] = field(default_factory=list)
+    collections: dict[CollectionId, Counts] = field(default_factory=dict)
+    parts: list[Part] = field(default_factory=list)
+    """What only memory and the ledger get."""
+    tables: list[Collection | State] = field(default_factory=list)
+    """Objects whose tables were written."""
+    owed: dict[QueryId, int] = field(default_factory=dict)
+    """Rows that outboxes' tables got."""
 
 
 class DuckDbStage:
     """See `TickStage`."""
 
-    def __init__(self, writer: Writer, connection: duckdb.DuckDBPyConnection) -> None:
-        self._writer = writer
+    def __init__(
+        self, core: Core, connection: duckdb.DuckDBPyConnection, commit: Callable[["DuckDbStage", Time], None]
+    ) -> None:
+        self._core, self._commit = core, commit
         self.connection = connection
         self.work: dict[QueryId, Work] = {}
         self.remapped: list[Moved] = []
-        self._epoch = writer.epoch
+        self._epoch = core.epoch
 
     # -- staging -------------------------------------------------------------------------------------
 
     def upsert(self, query: QueryId, collection: CollectionId, rows: pa.Table) -> None:
         target = self._claim(collection)
-        layout = target.layout
-        key, value = names("k", layout.key), names("c", layout.value)
-        self._register(schemas.fit(rows, schemas.upsert_schema(layout)))
-        source = f"SELECT {columns.key_sql(layout, key)} AS k, {listed(key, value, ['ts', 'present'])} FROM arriving"
-        self._stage_rows(query, target, source)
+        rows = schemas.fit(rows, schemas.upsert_schema(target.layout))
+        staged: Staged
+        if rows.num_rows <= SMALL:
+            staged = small.upsert(self._core, target, rows)
+        else:
+            self._make_room(target)
+            staged = bulk.upsert(self.connection, target, rows)
+        self._work(query).collections[collection] = staged
 
-    def merge(self, query: QueryId, state: StateId, partials: pa.Table, merge: Merge) -> None:
-        target = self._writer.objects.state(state)
-        if any(state in work.states for work in self.work.values()):
-            raise StoreError(f"the state {state} is already merged in this tick")
-        layout = target.layout
-        key, s, p = names("k", layout.key), names("s", layout.value), names("p", layout.value)
-        self._register(schemas.fit(partials, schemas.rows_schema(layout, value="p")))
-        known = [f"CASE WHEN t.k IS NULL THEN {_cast(i, t)} ELSE t.{name} END AS {name}"
-                 for name, i, t in zip(s, merge.initial, layout.value, strict=True)]  # fmt: skip
-        merged = [f"{_cast(e, t)} AS a{i}" for i, (e, t) in enumerate(zip(merge.merged, layout.value, strict=True))]
-        before = names("b", layout.value)
-        source = f"SELECT {columns.key_sql(layout, key)} AS k, {listed(key, p, ['ts'])} FROM arriving"
-        joined = (
-            f"SELECT {listed(_of_x(['k', *key, *p]), ['t.rowid AS r', 't.k IS NOT NULL AS b_present'])}, "
-            f"{listed(renamed('t', s, before), ['t.ts AS b_ts'], known, ['x.ts AS p_ts'])} "
-            f"FROM ({source}) x LEFT JOIN {target.table} t ON t.k = x.k"
-        )
-        select = (
-            f"SELECT {listed(['k'], key, ['r', 'b_present'], before, ['b_ts', 'TRUE AS a_present'], merged)}, "
-            f"greatest(b_ts, p_ts) AS a_ts FROM ({joined})"
-        )
-        counts = self._create(_state_stage(target), select)
-        self._work(query).states[state] = counts
+    def merge(self, mergings: Sequence[Merging]) -> Mapping[QueryId, StoreError]:
+        failures: dict[QueryId, StoreError] = {}
+        together: dict[object, list[small.Merging]] = {}
+        taken: set[int] = set()
+        for merging in mergings:
+            try:
+                ready = self._ready(merging)
+                if not taken.isdisjoint(ready.numbers):
+                    raise StoreError(f"the state {merging.state}, or what shows it, is already merged in this tick")
+                taken |= ready.numbers
+                if ready.partials.num_rows > SMALL:
+                    self._merge_large(ready)
+                else:
+                    together.setdefault(ready.statement, []).append(ready)
+            except StoreError as error:
+                failures[merging.query] = error
+        for group in together.values():
+            failures |= self._merge_small(group)
+        return failures
 
-    def derive(self, query: QueryId, state: StateId, collection: CollectionId, along: RideAlong) -> None:
-        merged, target = self._writer.objects.state(state), self._claim(collection)
-        if state not in self._work(query).states:
-            raise StoreError(f"the state {state} is not merged in this tick")
-        layout = target.layout
-        if layout.key != merged.layout.key:
-            raise StoreError(f"the collection {collection} has other key columns than the state {state}")
-        key, s, a = names("k", layout.key), names("s", merged.layout.value), names("a", merged.layout.value)
-        shown = [f"CASE WHEN present THEN {_cast(e, t)} END AS c{i}"
-                 for i, (e, t) in enumerate(zip(along.projection, layout.value, strict=True))]  # fmt: skip
-        states = f"SELECT {listed(['k'], key, (f'{x} AS {y}' for x, y in zip(a, s, strict=True)))}, a_ts AS ts"
-        present = f"({along.having}) IS TRUE" if along.having else "TRUE"
-        source = (
-            f"SELECT {listed(['k'], key, shown)}, ts, present "
-            f"FROM (SELECT *, {present} AS present FROM ({states} FROM {_state_stage(merged)}))"
-        )
-        self._stage_rows(query, target, source)
+    def _ready(self, merging: Merging) -> small.Merging:
+        state, show = self._core.objects.state(merging.state), merging.show
+        if any(state.id in work.states for work in self.work.values()):
+            raise StoreError(f"the state {state.id} is already merged in this tick")
+        shown = None if show is None else self._claim(show.collection)
+        if shown is not None and shown.layout.key != state.layout.key:
+            raise StoreError(f"the collection {shown.id} has other key columns than the state {state.id}")
+        partials = schemas.fit(merging.partials, schemas.rows_schema(state.layout, value="p"))
+        along = None if show is None else show.along
+        return small.Merging(merging.query, state, partials, merging.merge, shown, along)
+
+    def _merge_small(self, group: Sequence[small.Merging]) -> dict[QueryId, StoreError]:
+        """All as one statement; when that fails, each alone, to know whose it is."""
+        try:
+            for merging, (merged, shown) in zip(group, small.merge(self._core, group), strict=True):
+                self._keep(merging, merged, shown)
+        except StoreError as error:
+            if len(group) == 1:
+                return {group[0].query: error}
+            return {query: error for one in group for query, error in self._merge_small([one]).items()}
+        return {}
+
+    def _merge_large(self, merging: small.Merging) -> None:
+        self._make_room(merging.state)
+        merged = bulk.merge(self.connection, merging.state, merging.partials, merging.merge)
+        shown: Staged | None = None
+        if merging.shown is not None and merging.along is not None:
+            self._make_room(merging.shown)
+            layout = merging.state.layout
+            shown = bulk.derive(self.connection, merged, layout, merging.shown, merging.along)
+        self._keep(merging, merged, shown)
+
+    def _keep(self, merging: small.Merging, merged: Staged, shown: Staged | None) -> None:
+        work = self._work(merging.query)
+        work.states[merging.state.id] = merged
+        if merging.shown is not None and shown is not None:
+            work.collections[merging.shown.id] = shown
 
     def append(self, query: QueryId, rows: pa.Table) -> None:
-        outbox = self._writer.objects.outbox(query)
+        outbox = self._core.objects.outbox(query)
         if "present" not in rows.column_names:
             rows = rows.append_column("present", pa.repeat(pa.scalar(True), rows.num_rows))
         if rows.num_rows:
             self._work(query).outbox.append(schemas.fit(rows, schemas.outbox_schema(outbox.layout)))
 
     def owe(self, query: QueryId, collection: CollectionId) -> None:
-        outbox, owed = self._writer.objects.outbox(query), self._writer.objects.collection(collection)
+        outbox, owed = self._core.objects.outbox(query), self._core.objects.collection(collection)
         if outbox.layout != owed.layout:
             raise StoreError(f"the outbox of {query} has other columns than the collection {collection}")
         self._work(query).outbox.append(collection)
@@ -159,32 +153,26 @@ class DuckDbStage:
     # -- reading what is staged ----------------------------------------------------------------------
 
     def delta(self, collection: CollectionId) -> pa.Table:
-        target = self._writer.objects.collection(collection)
-        staged = any(collection in work.collections for work in self.work.values())
-        return self._read_delta(target.layout, _collection_stage(target) if staged else None)
+        target = self._core.objects.collection(collection)
+        return self._delta(target, self._upserted(collection))
 
     def state_delta(self, state: StateId) -> pa.Table:
-        target = self._writer.objects.state(state)
-        staged = any(state in work.states for work in self.work.values())
-        return self._read_delta(target.layout, _state_stage(target) if staged else None)
+        target = self._core.objects.state(state)
+        return self._delta(target, next((w.states[state] for w in self.work.values() if state in w.states), None))
 
     def lookup(self, collection: CollectionId, keys: pa.Table) -> pa.Table:
-        target = self._writer.objects.collection(collection)
-        key = names("k", target.layout.key)
-        self._register(schemas.fit(keys, schemas.key_schema(target.layout)))
-        schema = schemas.rows_schema(target.layout)
-        sql = (
-            f"SELECT {listed(f't.{name}' for name in schema.names)} "
-            f"FROM (SELECT DISTINCT {columns.key_sql(target.layout, key)} AS k FROM arriving) x "
-            f"JOIN {target.current} t ON t.k = x.k"
-        )
-        with telling():
-            return schemas.fit(self.connection.sql(sql).to_arrow_table(), schema)
+        target = self._core.objects.collection(collection)
+        keys = schemas.fit(keys, schemas.key_schema(target.layout))
+        if keys.num_rows > SMALL:
+            return reading.lookup(self._core, target, keys)
+        wanted = list(dict.fromkeys(small.encode(self._core, target.layout, keys).to_pylist()))
+        found = small.find(self._core, target, wanted)
+        return found.filter(found.column("present")).select(schemas.rows_schema(target.layout).names)
 
     # -- the end -------------------------------------------------------------------------------------
 
     def commit(self, time: Time) -> None:
-        self._writer.commit(self, time)
+        self._commit(self, time)
 
     def abandon(self) -> None:
         self.work.clear()
@@ -195,171 +183,100 @@ class DuckDbStage:
         """The collections that the tick changes."""
         return [collection for work in self.work.values() for collection in work.collections]
 
-    def write(self, time: Time, run: Callable[[str], object]) -> Written:
+    def bulky_collections(self) -> list[CollectionId]:
+        """Those whose tables it writes."""
+        return [c for w in self.work.values() for c, staged in w.collections.items() if isinstance(staged, bulk.Table)]
+
+    def write(self, time: Time) -> Written:
         """Run the tick's statements, inside the store's transaction and under its lock."""
-        objects, moved_on = self._writer.objects, self._writer.epoch != self._epoch
-        written: dict[CollectionId, Counts] = {}
-        entries = [Entry("remap", "", m.topic, m.partition, (time, m.end_offset)) for m in self.remapped]
-        entries.append(Entry("committed", numbers=(time,)))
+        written = Written()
+        written.entries += [Entry("remap", "", m.topic, m.partition, (time, m.end_offset)) for m in self.remapped]
+        written.entries.append(Entry("committed", numbers=(time,)))
+        changes: dict[CollectionId, pa.Table] = {}
         for query, work in self.work.items():
-            for state, counts in work.states.items():
-                _write_state(objects.state(state), counts, run, find_again=moved_on)
-            for collection, counts in work.collections.items():
-                _write_collection(objects.collection(collection), counts, time, run, find_again=moved_on)
-                written[collection] = counts
-            entries += [Entry("position", query, m.topic, m.partition, (m.end_offset,)) for m in work.moved]
-        owed = {query: self._write_outbox(query, work, written, time, run) for query, work in self.work.items()}
-        return Written(entries, written, {query: rows for query, rows in owed.items() if rows})
+            for state, staged in work.states.items():
+                self._write_state(self._core.objects.state(state), staged, written)
+            for collection, staged in work.collections.items():
+                rows = self._write_collection(self._core.objects.collection(collection), staged, time, written)
+                if rows is not None:
+                    changes[collection] = rows
+            written.entries += [Entry("position", query, m.topic, m.partition, (m.end_offset,)) for m in work.moved]
+        for query, work in self.work.items():
+            self._write_outbox(query, work, changes, time, written)
+        return written
+
+    def _write_state(self, state: State, staged: Staged, written: Written) -> None:
+        if isinstance(staged, bulk.Table):
+            bulk.write_state(state, staged, self.connection.execute, find_again=self._moved_on())
+            written.tables.append(state)
+        elif staged.rows.num_rows:
+            written.parts.append(Part(state.number, staged.rows))
+
+    def _write_collection(
+        self, collection: Collection, staged: Staged, time: Time, written: Written
+    ) -> pa.Table | None:
+        """Gives the changes when they are only for memory."""
+        written.collections[collection.id] = staged.counts
+        if isinstance(staged, bulk.Table):
+            bulk.write_collection(collection, staged, time, self.connection.execute, find_again=self._moved_on())
+            written.tables.append(collection)
+            return None
+        rows = delta.numbered(staged.rows, collection.next_seq)
+        if rows.num_rows:
+            written.parts.append(Part(collection.number, rows, history=collection.keeps_history))
+        return rows
 
     def _write_outbox(
-        self,
-        query: QueryId,
-        work: Work,
-        written: dict[CollectionId, Counts],
-        time: Time,
-        run: Callable[[str], object],
-    ) -> int:
-        n = 0
-        for part in work.outbox:
-            outbox = self._writer.objects.outbox(query)
-            key, value = names("k", outbox.layout.key), names("c", outbox.layout.value)
-            if isinstance(part, pa.Table):
-                order = pa.array(range(n, n + part.num_rows), pa.uint64())
-                self._register(part.append_column("n", order))
-                run(
-                    f"INSERT INTO {outbox.table} "
-                    f"SELECT {time}, n, {listed(['present'], key, value, ['ts'])} FROM arriving ORDER BY n"
-                )
-                n += part.num_rows
-            elif part in written and written[part].changes:
-                after = names("a", outbox.layout.value)
-                stage = _collection_stage(self._writer.objects.collection(part))
-                run(
-                    f"INSERT INTO {outbox.table} "
-                    f"SELECT {time}, {n} - 1 + row_number() OVER (), {listed(['a_present'], key, after, ['a_ts'])} "
-                    f"FROM {stage} WHERE a_present OR b_present"
-                )
-                n += written[part].changes
-        return n
+        self, query: QueryId, work: Work, changes: dict[CollectionId, pa.Table], time: Time, written: Written
+    ) -> None:
+        """A large part makes all go to the table: what a tick owes is in one place."""
+        owed = [found for part in work.outbox if (found := self._owed(query, part, changes)) is not None]
+        parts = [part for part in owed if isinstance(part, Part)]
+        if len(parts) == len(owed) and sum(part.rows.num_rows for part in parts) <= SMALL:
+            written.parts += parts
+        else:
+            tables = [part.rows if isinstance(part, Part) else part for part in owed]
+            written.owed[query] = bulk.write_outbox(self.connection, self._core.objects.outbox(query), tables, time)
 
-    # -- temporary tables ----------------------------------------------------------------------------
+    def _owed(
+        self, query: QueryId, part: pa.Table | CollectionId, changes: dict[CollectionId, pa.Table]
+    ) -> Part | bulk.Table | None:
+        outbox = self._core.objects.outbox(query)
+        if isinstance(part, pa.Table):
+            return Part(outbox.number, part)
+        if part in changes:
+            collection, rows = self._core.objects.collection(part), changes[part]
+            return Part(outbox.number, delta.owed(rows, outbox.layout), owes=collection.number) if len(rows) else None
+        staged = self._upserted(part)
+        return staged if isinstance(staged, bulk.Table) and staged.counts.changes else None
+
+    # -- what is staged ------------------------------------------------------------------------------
 
     def _work(self, query: QueryId) -> Work:
         return self.work.setdefault(query, Work())
 
     def _claim(self, collection: CollectionId) -> Collection:
-        if any(collection in work.collections for work in self.work.values()):
+        if self._upserted(collection) is not None:
             raise StoreError(f"the collection {collection} is already written in this tick")
-        return self._writer.objects.collection(collection)
+        return self._core.objects.collection(collection)
 
-    def _register(self, rows: pa.Table) -> None:
-        self.connection.register("arriving", rows)
+    def _upserted(self, collection: CollectionId) -> Staged | None:
+        return next((w.collections[collection] for w in self.work.values() if collection in w.collections), None)
 
-    def _stage_rows(self, query: QueryId, target: Collection, source: str) -> None:
-        """Stage ``k, k0.., c0.., ts, present`` beside the row that each key has now."""
-        layout = target.layout
-        key, value = names("k", layout.key), names("c", layout.value)
-        before, after = names("b", layout.value), names("a", layout.value)
-        arriving = [f"CASE WHEN x.present THEN x.{c} END AS {a}" for c, a in zip(value, after, strict=True)]
-        select = (
-            f"SELECT {listed(_of_x(['k', *key]), ['t.rowid AS r', 't.seq', 't.since'])}, "
-            f"t.k IS NOT NULL AS b_present, {listed(renamed('t', value, before), ['t.ts AS b_ts'])}, "
-            f"x.present AS a_present, {listed(arriving, ['x.ts AS a_ts'])} "
-            f"FROM ({source}) x LEFT JOIN {target.current} t ON t.k = x.k"
-        )
-        counts = self._create(_collection_stage(target), select)
-        self._work(query).collections[target.id] = counts
+    def _make_room(self, target: Collection | State) -> None:
+        """Have the tables know all, so that they can be joined with what arrives."""
+        with self._core.writing:
+            folding.fold(self._core, [target])
 
-    def _create(self, table: str, select: str) -> Counts:
-        with telling():
-            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {select}")
-            row = one(
-                self.connection,
-                "SELECT count(*) FILTER (b_present AND a_present), count(*) FILTER (NOT b_present AND a_present), "
-                "count(*) FILTER (b_present AND NOT a_present), count(*), count(DISTINCT k), count(a_present) "
-                f"FROM {table}",
-            )
-        updates, inserts, deletes, rows, keys, told = row
-        if keys != rows:
-            raise StoreError("a tick has keys that are null or not unique", detail=f"{rows} rows, {keys} keys.")
-        if told != rows:
-            raise StoreError("rows of a tick do not say whether they are present")
-        return Counts(updates, inserts, deletes)
+    def _moved_on(self) -> bool:
+        return self._core.epoch != self._epoch
 
-    def _read_delta(self, layout: Layout, table: str | None) -> pa.Table:
-        schema = schemas.delta_schema(layout)
-        if table is None:
-            return schema.empty_table()
-        with telling():
-            sql = f"SELECT {listed(schema.names)} FROM {table}"
-            return schemas.fit(self.connection.sql(sql).to_arrow_table(), schema)
-
-
-def _of_x(columns_: Sequence[str]) -> list[str]:
-    return [f"x.{column}" for column in columns_]
-
-
-def _cast(expression: str, type_: SqlType) -> str:
-    return f"CAST({expression} AS {duckdb_type(type_)})"
-
-
-def _collection_stage(collection: Collection) -> str:
-    return f"temp.stage_{collection.current}"
-
-
-def _state_stage(state: State) -> str:
-    return f"temp.stage_{state.table}"
-
-
-LOOKED_UP = 1_000
-"""Up to this many keys are found through the index, more by the row ids found when staging.
-
-CPU time of a tick, index against row ids: no difference at 1,000,000 keys; at 10,000,000 31 to 35 ms (20 keys) and
-213 to 296 ms (1,000 keys).
-"""
-
-
-def _same_row(table: str, stage: str, keys: int, run: Callable[[str], object], *, find_again: bool) -> str:
-    """The condition that joins a staged row `x` to the row that it replaces."""
-    if keys <= LOOKED_UP:
-        return f"{table}.k = x.k"
-    if find_again:
-        run(f"UPDATE {stage} SET r = t.rowid FROM {table} t WHERE t.k = {stage}.k")
-    return f"{table}.rowid = x.r"
-
-
-def _write_state(state: State, counts: Counts, run: Callable[[str], object], *, find_again: bool) -> None:
-    stage, key = _state_stage(state), names("k", state.layout.key)
-    s, a = names("s", state.layout.value), names("a", state.layout.value)
-    if counts.updates:
-        same_row = _same_row(state.table, stage, counts.updates, run, find_again=find_again)
-        sets = listed((f"{x} = x.{y}" for x, y in zip(s, a, strict=True)), ["ts = x.a_ts"])
-        run(f"UPDATE {state.table} SET {sets} FROM {stage} x WHERE {same_row} AND x.b_present")
-    if counts.inserts:
-        run(f"INSERT INTO {state.table} SELECT {listed(['k'], key, a)}, a_ts FROM {stage} WHERE NOT b_present")
-
-
-def _write_collection(
-    collection: Collection, counts: Counts, time: Time, run: Callable[[str], object], *, find_again: bool
-) -> None:
-    stage, current, layout = _collection_stage(collection), collection.current, collection.layout
-    key, value = names("k", layout.key), names("c", layout.value)
-    before, after = names("b", layout.value), names("a", layout.value)
-    replaced = counts.updates + counts.deletes
-    same_row = _same_row(current, stage, replaced, run, find_again=find_again)
-    if collection.keeps_history and counts.changes:
-        run(
-            f"INSERT INTO {collection.history} "
-            f"SELECT {listed(['k', 'seq'], key, before, ['b_ts', 'since', str(time), 'b_present'])} "
-            f"FROM {stage} WHERE a_present OR b_present"
-        )
-    if counts.updates:
-        sets = listed((f"{c} = x.{a}" for c, a in zip(value, after, strict=True)), ["ts = x.a_ts", f"since = {time}"])
-        run(f"UPDATE {current} SET {sets} FROM {stage} x WHERE {same_row} AND x.b_present AND x.a_present")
-    if counts.deletes:
-        run(f"DELETE FROM {current} USING {stage} x WHERE {same_row} AND x.b_present AND NOT x.a_present")
-    if counts.inserts:
-        run(
-            f"INSERT INTO {current} SELECT k, {collection.next_seq} + row_number() OVER () - 1, "
-            f"{listed(key, after, ['a_ts', str(time)])} FROM {stage} WHERE a_present AND NOT b_present"
-        )
+    def _delta(self, target: Collection | State, staged: Staged | None) -> pa.Table:
+        schema = schemas.delta_schema(target.layout)
+        match staged:
+            case None:
+                return schema.empty_table()
+            case Delta(rows=rows):
+                return rows.select(schema.names)
+            case bulk.Table():
+                return bulk.read(self.connection, staged, target.layout)

@@ -1,20 +1,28 @@
 """The embedded store: one DuckDB file, one writer at a time, any number of readers."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
 
 from holdfast.names import CollectionId, QueryId, StateId, StoreId
 from holdfast.runtime.store import frontier as laws
-from holdfast.runtime.store.duckdb import catalog, change_ranges, columns, committing, compaction, outbox, reading
+from holdfast.runtime.store.duckdb import (
+    catalog,
+    change_ranges,
+    columns,
+    committing,
+    compaction,
+    folding,
+    outbox,
+    reading,
+)
 from holdfast.runtime.store.duckdb.core import Core, unreadable
+from holdfast.runtime.store.duckdb.deadlines import Deadlines
 from holdfast.runtime.store.duckdb.facts import Facts
-from holdfast.runtime.store.duckdb.files import open_database
+from holdfast.runtime.store.duckdb.files import open_calculator, open_database
 from holdfast.runtime.store.duckdb.ledger import Entry, ends_at
-from holdfast.runtime.store.duckdb.objects import Objects
-from holdfast.runtime.store.duckdb.one import one
 from holdfast.runtime.store.duckdb.problems import telling
 from holdfast.runtime.store.duckdb.stage import DuckDbStage
 from holdfast.runtime.store.port import ChangeRange, Frontier, KeyRange, Layout, Moved, Owed, Position, Time
@@ -32,17 +40,16 @@ def open_store(
     """The store of a data folder, made when there is none. One process at a time has it."""
     database, id_ = open_database(folder, memory_limit=memory_limit, threads=threads)
     with telling():
-        return DuckDbStore(Core(folder, database), id_, read_timeout)
+        return DuckDbStore(Core(folder, database, open_calculator(), Deadlines(read_timeout)), id_)
 
 
 class DuckDbStore:
     """See `Store` and `SqlReader`."""
 
-    def __init__(self, core: Core, id_: StoreId, read_timeout: float) -> None:
+    def __init__(self, core: Core, id_: StoreId) -> None:
         self._core = core
         self._id = id_
         self._facts = Facts(core)
-        self._read_timeout = read_timeout
 
     @property
     def id(self) -> StoreId:
@@ -50,8 +57,11 @@ class DuckDbStore:
 
     def close(self) -> None:
         with self._core.writing, telling():
-            self._core.flush()
-            self._core.database.close()
+            try:
+                self._core.flush()
+                folding.fold_all(self._core)
+            finally:
+                self._core.close()
 
     # -- objects -------------------------------------------------------------------------------------
 
@@ -149,17 +159,9 @@ class DuckDbStore:
 
     def stage(self) -> DuckDbStage:
         with telling():
-            return DuckDbStage(self, self._core.database.cursor())
+            return DuckDbStage(self._core, self._core.database.cursor(), self._commit)
 
-    @property
-    def objects(self) -> Objects:
-        return self._core.objects
-
-    @property
-    def epoch(self) -> int:
-        return self._core.epoch
-
-    def commit(self, stage: DuckDbStage, time: Time) -> None:
+    def _commit(self, stage: DuckDbStage, time: Time) -> None:
         with self._core.writing:
             committing.commit(self._core, stage, time)
             stage.abandon()
@@ -185,26 +187,24 @@ class DuckDbStore:
 
     def _pages(self, collection: CollectionId, at: Time, page: int) -> Iterator[pa.Table]:
         with self._core.holding(collection, at) as held:
-            yield from reading.read_pages(self._core.database, held, at, page)
+            yield from reading.read_pages(self._core, held, at, page)
 
     def changes(self, collection: CollectionId, after: Time, to: Time, keys: KeyRange | None = None) -> pa.Table:
         self._core.readable(collection, to)
         with self._core.holding(collection, after) as held:
-            return reading.read_changes(self._core.database, held, after, to, keys)
+            return reading.read_changes(self._core, held, after, to, keys)
 
     def change_ranges(self, collection: CollectionId, after: Time, to: Time, *, rows: int) -> Sequence[ChangeRange]:
         self._core.readable(collection, to)
         with self._core.holding(collection, after) as held:
-            return change_ranges.change_ranges(self._core.database, held, after, to, rows)
+            return change_ranges.change_ranges(self._core, held, after, to, rows)
 
     def changed_at(self, collection: CollectionId) -> Time:
         with self._core.times:
             return self._core.objects.collection(collection).written
 
     def count(self, collection: CollectionId) -> int:
-        with telling(), closing(self._core.database.cursor()) as cursor:
-            table = self._core.objects.collection(collection).current
-            return int(one(cursor, f"SELECT count(*) FROM {table}")[0])
+        return reading.count(self._core, self._core.objects.collection(collection))
 
     def key_sql(self, collection: CollectionId, expressions: Sequence[str]) -> str:
         with self._core.times:
@@ -218,10 +218,10 @@ class DuckDbStore:
                 name: (held.enter_context(self._core.holding(collection, at)), at)
                 for name, (collection, at) in relations.items()
             }
-            return reading.evaluate(self._core.database, sql, found, parameters, self._read_timeout)
+            return reading.evaluate(self._core, sql, found, parameters)
 
     def evaluate_over(self, sql: str, tables: Mapping[str, pa.Table], parameters: Sequence[object] = ()) -> pa.Table:
-        return reading.evaluate_over(self._core.database, sql, tables, parameters, self._read_timeout)
+        return reading.evaluate_over(self._core, sql, tables, parameters)
 
     # -- outbox --------------------------------------------------------------------------------------
 

@@ -1,0 +1,172 @@
+"""Rows that memory has of an object: those that its tables do not have yet, and some that are as they are there.
+
+A small tick only changes rows here, and is durable by the ledger; folding brings many ticks into the tables at once.
+A row is **stored** when the tables have a row of its key, **dirty** when they have another one (or should have none).
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import filterfalse
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from holdfast.runtime.expressions.physical import arrow_type
+from holdfast.runtime.store.port import Layout, Time
+from holdfast.runtime.store.schemas import is_plain_key, rows_schema
+
+CHUNKS = 8
+"""Rows are appended as chunks, and looked up in as many at most."""
+
+
+def encoded_key_type(layout: Layout) -> pa.DataType:
+    return arrow_type(layout.key[0]) if is_plain_key(layout) else pa.string()
+
+
+@lru_cache(maxsize=1024)
+def state_rows_schema(layout: Layout) -> pa.Schema:
+    flags = [pa.field(name, pa.bool_()) for name in ("present", "stored", "dirty")]
+    return pa.schema([pa.field("k", encoded_key_type(layout)), *rows_schema(layout, value="s"), *flags])
+
+
+@lru_cache(maxsize=1024)
+def collection_rows_schema(layout: Layout) -> pa.Schema:
+    numbers = [pa.field(name, pa.uint64()) for name in ("seq", "since")]
+    flags = [pa.field(name, pa.bool_()) for name in ("present", "stored", "dirty")]
+    return pa.schema([pa.field("k", encoded_key_type(layout)), *rows_schema(layout), *numbers, *flags])
+
+
+@lru_cache(maxsize=1024)
+def history_schema(layout: Layout) -> pa.Schema:
+    key, seq = pa.field("k", encoded_key_type(layout)), pa.field("seq", pa.uint64())
+    times = [pa.field(name, pa.uint64()) for name in ("since", "until")]
+    return pa.schema([key, seq, *rows_schema(layout), *times, pa.field("present", pa.bool_())])
+
+
+class Recent:
+    """The rows by their encoded key. The ticks' thread changes them, holding the store's `times`."""
+
+    def __init__(self, schema: pa.Schema, *, complete: bool = False) -> None:
+        self.schema = schema
+        self.complete = complete
+        """Whether a key that is not here is not in the tables either."""
+        self.asked = complete
+        """Whether it was asked if the tables are small enough to be read whole."""
+        self.first: int | None = None
+        """The ledger's number of the oldest change that is not folded."""
+        self._rows = schema.empty_table()
+        self._places: dict[Any, int] = {}
+        self._must = 0
+        """How many rows were kept when it last had too many."""
+
+    def unknown(self, keys: Sequence[Any]) -> list[Any]:
+        """Those that only the tables can tell about."""
+        return [] if self.complete else list(filterfalse(self._places.__contains__, keys))
+
+    def of(self, keys: Sequence[Any]) -> pa.Table:
+        """The row of each key; nulls where there is none."""
+        return self._rows.take(pa.array(list(map(self._places.get, keys)), pa.int64()))
+
+    def learn(self, rows: pa.Table, *, everything: bool = False) -> None:
+        """Take rows of the tables, all or some; those whose keys are known here stay as they are."""
+        if self._places and everything:
+            known = pc.is_in(rows.column("k"), pa.array(list(self._places), rows.field("k").type))
+            rows = rows.filter(pc.invert(known))
+        n = rows.num_rows
+        flags = [pa.repeat(pa.scalar(flag), n) for flag in (True, True, False)]
+        self._append(pa.Table.from_arrays([*rows.columns, *flags], schema=self.schema))
+        self.complete = self.complete or everything
+        self.asked = True
+
+    def change(self, rows: pa.Table, number: int) -> None:
+        """Take what a tick left, which the ledger has under a number."""
+        self._append(rows)
+        if self.first is None:
+            self.first = number
+
+    def dirty(self) -> pa.Table:
+        """The rows that the tables do not have."""
+        if self.first is None:
+            return self.schema.empty_table()
+        self._tidy()
+        return self._rows.filter(self._rows.column("dirty"))
+
+    def folded(self) -> None:
+        """All rows are now as in the tables."""
+        self._tidy()
+        flags = [self._rows.column("present"), pa.repeat(pa.scalar(False), self._rows.num_rows)]
+        self._rows = pa.Table.from_arrays([*self._rows.columns[:-2], *flags], schema=self.schema)
+        self._must = 0
+        self.first = None
+
+    def limit(self, rows: int) -> None:
+        """With more rows than that, beside those it must have, keep only what the tables do not have."""
+        if len(self._places) > rows + self._must:
+            self._keep(self.dirty())
+            self._must = len(self._places)
+            self.complete = False
+
+    def clear(self) -> None:
+        """Forget all; nothing may be dirty."""
+        assert self.first is None
+        self._keep(self.schema.empty_table())
+        self.complete = self.asked = False
+
+    def _append(self, rows: pa.Table) -> None:
+        start = self._rows.num_rows
+        self._rows = pa.concat_tables([self._rows, rows])
+        self._places.update(zip(rows.column("k").to_pylist(), range(start, start + rows.num_rows), strict=True))
+        if self._rows.num_rows > 2 * len(self._places) + 1_000:
+            self._tidy()
+        elif self._rows.column(0).num_chunks > CHUNKS:
+            self._rows = self._rows.combine_chunks()
+
+    def _tidy(self) -> None:
+        """Leave out the rows that others of their keys have replaced."""
+        if self._rows.num_rows > len(self._places):
+            self._keep(self._rows.take(pa.array(list(self._places.values()), pa.int64())))
+
+    def _keep(self, rows: pa.Table) -> None:
+        self._rows = rows.combine_chunks()
+        self._places = dict(zip(rows.column("k").to_pylist(), range(rows.num_rows), strict=True))
+
+
+class Past:
+    """The versions that small ticks superseded and that are not folded, oldest first."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._ticks: list[tuple[Time, pa.Table]] = []
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        return (rows for _, rows in self._ticks)
+
+    @property
+    def oldest(self) -> Time | None:
+        return self._ticks[0][0] if self._ticks else None
+
+    def add(self, time: Time, rows: pa.Table) -> None:
+        if rows.num_rows:
+            self._ticks.append((time, rows))
+
+    def table(self) -> pa.Table:
+        return pa.concat_tables([self.schema.empty_table(), *self])
+
+    def forget(self, bound: Time, limit: int) -> int:
+        """Drop at most `limit` versions that were superseded up to a time; gives how many."""
+        forgotten, gone = 0, 0
+        for time, rows in self._ticks:
+            if time > bound or forgotten >= limit:
+                break
+            taken = min(rows.num_rows, limit - forgotten)
+            forgotten += taken
+            if taken < rows.num_rows:
+                self._ticks[gone] = (time, rows.slice(taken))
+            else:
+                gone += 1
+        del self._ticks[:gone]
+        return forgotten
+
+    def clear(self) -> None:
+        self._ticks.clear()
