@@ -1,0 +1,166 @@
+"""Small ticks are in the ledger and in memory until they are folded: nothing is lost, doubled or kept for ever."""
+
+import shutil
+
+import pytest
+
+from holdfast.names import CollectionId, QueryId, StateId, TopicName
+from holdfast.runtime.store.duckdb import compaction, folding, open_store
+from holdfast.runtime.store.port import Layout, Merge, Moved, Owed, RideAlong, Show, Time
+from holdfast.types import Scalar
+from tests.runtime.store.rows import (
+    LAYOUT,
+    QUERY,
+    SUM_AND_LAST,
+    TABLE,
+    TOTALS,
+    TOTALS_LAYOUT,
+    changes,
+    merge,
+    partials,
+    plain,
+    snapshot,
+    upserts,
+)
+
+
+@pytest.fixture
+def crashed(tmp_path):
+    """The store that a crash now would leave."""
+    opened = []
+
+    def crash(store):
+        folder = tmp_path / f"crashed {len(opened)}"
+        shutil.copytree(store._core.folder, folder, ignore=shutil.ignore_patterns("spill"))
+        opened.append(open_store(folder))
+        return opened[-1]
+
+    yield crash
+    for store in opened:
+        store.close()
+
+
+def make(store, window_ms=1000):
+    store.create_collection(TABLE, LAYOUT, window_ms=window_ms)
+    store.create_outbox(QUERY, LAYOUT)
+    store.set_upper([TABLE], Time(1))
+
+
+def tick(store, time, *rows):
+    stage = store.stage()
+    stage.upsert(QUERY, TABLE, upserts(LAYOUT, *rows))
+    stage.owe(QUERY, TABLE)
+    stage.commit(Time(time))
+
+
+def rows_of(store, table):
+    with store._core.database.cursor() as cursor:
+        return cursor.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0]
+
+
+def test_a_small_tick_writes_one_row_and_is_there_after_a_crash(store, crashed):
+    make(store)
+    before = rows_of(store, "ledger")
+    tick(store, 2, (("a",), (1, "x"), 5), (("b",), (2, "y"), 6))
+    tick(store, 3, (("a",), None, 7))
+    assert rows_of(store, "ledger") == before + 2
+    assert rows_of(store, store._core.objects.collection(TABLE).current) == 0
+    again = crashed(store)
+    for opened in (store, again):
+        assert snapshot(opened, TABLE, 2) == [("a", 1, "x", 5), ("b", 2, "y", 6)]
+        assert snapshot(opened, TABLE, 3) == [("b", 2, "y", 6)]
+        assert opened.count(TABLE) == 1
+        assert opened.owed() == [Owed(Time(2), QUERY, 2), Owed(Time(3), QUERY, 1)]
+        assert plain(opened.owed_rows(QUERY, Time(3))) == [(False, "a", None, None, 7)]
+    tick(again, 4, (("a",), (9, "z"), 8))
+    assert changes(again, TABLE, 2, 4) == [
+        (3, "a", True, 1, "x", 5, False, None, None, None),
+        (4, "a", False, None, None, None, True, 9, "z", 8),
+    ]
+
+
+def test_what_was_published_does_not_come_back(store, crashed):
+    make(store)
+    for time in (2, 3, 4):
+        tick(store, time, (("a",), (time, "x"), 0))
+    store.settle(Time(3), [Moved(TopicName("sink"), 0, 2)])
+    assert crashed(store).owed() == [Owed(Time(4), QUERY, 1)]
+    folding.fold_all(store._core)
+    store.settle(Time(4))
+    assert crashed(store).owed() == []
+
+
+def test_what_a_dropped_table_owed_is_still_owed(store, crashed):
+    make(store)
+    tick(store, 2, (("a",), (1, "x"), 5))
+    store.drop_collection(TABLE)
+    again = crashed(store)
+    assert plain(again.owed_rows(QUERY, Time(2))) == [(True, "a", 1, "x", 5)]
+
+
+def test_an_object_never_gets_the_changes_of_one_that_had_its_number(store, crashed):
+    store.create_state(TOTALS, TOTALS_LAYOUT)
+    stage = store.stage()
+    merge(stage, QUERY, TOTALS, partials(TOTALS_LAYOUT, ((1,), (5, "x"), 0)), SUM_AND_LAST)
+    stage.commit(Time(2))
+    number = store._core.objects.state(TOTALS).number
+    store.drop_state(TOTALS)
+    again = crashed(store)
+    other = StateId("other")
+    layout = Layout((Scalar.STRING,), (Scalar.DOUBLE,))
+    again.create_state(other, layout)
+    assert again._core.objects.state(other).number == number
+    last = crashed(again)
+    stage = last.stage()
+    assert stage.state_delta(other).num_rows == 0
+    merge(stage, QUERY, other, partials(layout, (("a",), (1.5,), 0)), Merge(("0",), ("s0 + p0",)))
+    assert plain(stage.state_delta(other)) == [("a", False, None, None, True, 1.5, 0)]
+    stage.abandon()
+
+
+def test_compaction_folds_old_changes_and_shortens_the_ledger(store, crashed, monkeypatch):
+    monkeypatch.setattr(compaction, "FOLDED_TICKS", 10)
+    monkeypatch.setattr(compaction, "LEDGER_BYTES", 20_000)
+    make(store, window_ms=5)
+    store.create_state(TOTALS, TOTALS_LAYOUT)
+    shown = CollectionId("shown")
+    store.create_collection(shown, Layout((Scalar.BIGINT,), (Scalar.BIGINT,)), window_ms=5)
+    store.set_upper([shown], Time(1))
+    show = Show(shown, RideAlong(("s0",), None))
+    for time in range(2, 200):
+        stage = store.stage()
+        stage.upsert(QUERY, TABLE, upserts(LAYOUT, (("a",), (time, "x"), 0), ((str(time % 7),), (time, "y"), 0)))
+        stage.owe(QUERY, TABLE)
+        merge(
+            stage, QueryId("totals"), TOTALS, partials(TOTALS_LAYOUT, ((time % 5,), (1, None), 0)), SUM_AND_LAST, show
+        )
+        stage.commit(Time(time))
+        store.settle(Time(time - 1))
+        store.compact(limit=1000)
+        assert store._core.ledger.next - folding.unfolded(store._core) <= compaction.MOST_TICKS
+    assert rows_of(store, store._core.objects.collection(TABLE).current) == 8
+    assert store._core.ledger.bytes < 30_000
+    assert rows_of(store, "ledger") < 100
+    again = crashed(store)
+    for opened in (store, again):
+        assert snapshot(opened, TABLE, 199)[-1] == ("a", 199, "x", 0)
+        assert [count for _, count, _ in snapshot(opened, shown, 199)] == [39, 39, 40, 40, 40]
+        assert opened.owed() == [Owed(Time(199), QUERY, 2)]
+
+
+def test_tables_that_are_too_large_for_memory_are_asked_by_key(store, monkeypatch):
+    monkeypatch.setattr("holdfast.runtime.store.duckdb.core.MEMORY_ROWS", 1_000)
+    make(store, window_ms=10**6)
+    tick(store, 2, *(((str(i),), (i, "x"), 0) for i in range(5_000)))
+    collection = store._core.objects.collection(TABLE)
+    for time in range(3, 8):
+        tick(store, time, *(((str(i),), (-time, "y"), 0) for i in range(time, 5_000, 7)))
+        folding.fold_all(store._core)
+        assert not collection.recent.complete
+    assert len(snapshot(store, TABLE, 7)) == 5_000
+    expected = {(str(i), -(i % 7) if i % 7 >= 3 else i) for i in range(7, 5_000)}
+    assert {row[:2] for row in snapshot(store, TABLE, 6) if int(row[0]) >= 7} == expected
+    stage = store.stage()
+    keys = upserts(LAYOUT, *(((key,), (0, ""), 0) for key in ("3", "10", "1", "none"))).select(["k0"])
+    assert plain(stage.lookup(TABLE, keys)) == [("1", 1, "x", 0), ("10", -3, "y", 0), ("3", -3, "y", 0)]
+    stage.abandon()
