@@ -48,14 +48,14 @@ class Dataflow:
     def depth(self, program: Program) -> int:
         """How many rounds come before a program's first stage."""
         upstream = [keeper for name in program.needs if (keeper := self.keeper(name)) is not None]
-        return max((self.depth(keeper) + len(keeper.stages) for keeper in upstream), default=0)
+        return max((self.depth(keeper) + keeper.rounds for keeper in upstream), default=0)
 
     def rounds(self, queries: Mapping[QueryId, Program]) -> Iterator[list[tuple[Program, int]]]:
         """The stages of some queries, upstream before downstream: all stages of a depth are one round."""
         levels: dict[int, list[tuple[Program, int]]] = {}
         for program in queries.values():
             first = self.depth(program)
-            for index in range(len(program.stages)):
-                levels.setdefault(first + index, []).append((program, index))
+            for index, stage in enumerate(program.stages):
+                levels.setdefault(first + stage.round, []).append((program, index))
         for level in sorted(levels):
             yield levels[level]

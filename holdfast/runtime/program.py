@@ -1,7 +1,7 @@
 """A query ready to run: stages in order, each one SELECT on Spark and what the store does with its rows.
 
 A stage names the views that its SELECT reads. It runs in a tick that has rows for one of them; those of the others are
-empty then. `Lookup` and `Changes` only add to what the others bring.
+empty then. `Lookup`, `Changes` and `Recall` only add to what the others bring.
 """
 
 from dataclasses import dataclass
@@ -72,8 +72,19 @@ class Changes:
     schema: pa.Schema
 
 
-Input = TopicInput | ObjectInput | StateInput | Held | Lookup | Changes
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """All rows that a small state had before the tick; they do not drive the query."""
+
+    state: StateId
+    view: str
+    schema: pa.Schema
+
+
+Input = TopicInput | ObjectInput | StateInput | Held | Lookup | Changes | Recall
 Source = TopicInput | ObjectInput
+RowsInput = ObjectInput | StateInput | Held | Lookup | Changes | Recall
+"""What comes as rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +119,12 @@ Action = Append | Upsert | MergeInto | Hold
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One SELECT, what it reads, and where its rows go."""
+    """One SELECT, what it reads, and where its rows go. Stages of one round do not wait for each other."""
 
     inputs: tuple[Input, ...]
     fragment: Fragment
     action: Action
+    round: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +147,11 @@ class Program:
     collection: CollectionId | None
     layout: Layout
     states: tuple[tuple[StateId, Layout], ...]
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds the stages take."""
+        return 1 + max(stage.round for stage in self.stages)
 
     @property
     def sources(self) -> tuple[Source, ...]:

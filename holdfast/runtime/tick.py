@@ -24,6 +24,8 @@ from holdfast.runtime.program import (
     MergeInto,
     ObjectInput,
     Program,
+    Recall,
+    RowsInput,
     Stage,
     StateInput,
     TopicInput,
@@ -165,7 +167,7 @@ class _Run:
                 return state in self.merged
             case Held(stage=stage):
                 return (program.query, stage) in self.held
-            case Lookup() | Changes():
+            case Lookup() | Changes() | Recall():
                 return False
 
     def _round(self, planned: list[tuple[Program, int]], ready: set[tuple[QueryId, int]]) -> None:
@@ -231,12 +233,14 @@ class _Run:
             return Round(inputs, derived, frozenset(view for view, n in uses.items() if n > 1))
         return Round(inputs, derived)
 
-    def _rows(self, program: Program, source: ObjectInput | StateInput | Held | Lookup | Changes) -> pa.Table | None:
+    def _rows(self, program: Program, source: RowsInput) -> pa.Table | None:
         match source:
             case ObjectInput(name=name) | Changes(name=name):
                 return self.objects.get(name)
             case StateInput(state=state):
                 return self.stage.state_delta(state) if state in self.merged else None
+            case Recall(state=state):
+                return self.stage.state_rows(state)
             case Held(stage=stage):
                 return self.held.get((program.query, stage))
             case Lookup(name=name, stage=stage):

@@ -9,7 +9,9 @@ import pyarrow.compute as pc
 from holdfast.errors import Feature, NotYetSupported
 from holdfast.runtime.plan.formats import FormatInfo, Formats, SerdeFeature
 from holdfast.runtime.plan.presence import given
+from holdfast.runtime.plan.windows import WindowType
 from holdfast.runtime.serdes import json, kafka
+from holdfast.runtime.serdes.window import windowed
 from holdfast.runtime.store.port import SqlReader
 from holdfast.types import Column, Schema
 
@@ -20,6 +22,7 @@ class Encoder:
 
     schema: Schema
     formats: Formats
+    window: WindowType | None = None
 
     def check(self) -> None:
         """Refuse formats and types that could not be written."""
@@ -29,6 +32,9 @@ class Encoder:
     def encode(self, rows: pa.Table, reader: SqlReader) -> pa.Table:
         """`key, value, timestamp`, in the order of the rows; a row that is not present has a null value."""
         key = self._side(rows, self.schema.key, "k", self.formats.key_format, self._key_unwrapped(), reader)
+        if self.window is not None:
+            first = len(self.schema.key)
+            key = windowed(key, rows.column(f"k{first}"), rows.column(f"k{first + 1}"), self.window)
         value = self._side(rows, self.schema.value, "c", self.formats.value_format, self._value_unwrapped(), reader)
         present = rows.column("present").combine_chunks()
         null = pa.scalar(None, pa.binary())

@@ -1,5 +1,7 @@
 """From a decoded plan to a program."""
 
+from dataclasses import replace
+
 from holdfast.names import CollectionId, ObjectName, QueryId, StateId, TopicName
 from holdfast.runtime.expressions.parse import parse_expression, parse_named
 from holdfast.runtime.expressions.physical import Dialect
@@ -9,7 +11,16 @@ from holdfast.runtime.functions.registry import CURRENT, Release
 from holdfast.runtime.plan.document import QueryPlan
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.presence import Maybe, given
-from holdfast.runtime.plan.steps import Step, StreamAggregate, StreamSink, TableFilter, TableSelect, TableSink
+from holdfast.runtime.plan.steps import (
+    Step,
+    StreamAggregate,
+    StreamSink,
+    StreamWindowedAggregate,
+    TableFilter,
+    TableSelect,
+    TableSink,
+)
+from holdfast.runtime.plan.windows import WindowType
 from holdfast.runtime.program import (
     Append,
     MergeInto,
@@ -32,7 +43,7 @@ from holdfast.runtime.spark.builders.source import build_table_of_topic
 from holdfast.runtime.spark.meaning import Meaning
 from holdfast.runtime.spark.relation import Relation, TableRelation
 from holdfast.runtime.spark.views import decoded_view, state_view
-from holdfast.runtime.store.port import RideAlong
+from holdfast.runtime.store.port import Layout, RideAlong
 from holdfast.types import Column, Role, Schema
 
 
@@ -81,6 +92,8 @@ def _table(builder: Builder, sink: TableSink, collection: CollectionId) -> Table
         table = builder.table(top)
     else:
         grouped = builder.stream(aggregate.source)
+        if isinstance(aggregate, StreamWindowedAggregate):
+            grouped = builder.windows(aggregate, grouped, collection)
         aggregation = build_stream_aggregate(aggregate, grouped, _used(top, aggregate), builder.meaning)
         state = StateId(f"{builder.plan.query_id}/{aggregate.properties.query_context}")
         builder.states.append((state, aggregation.layout))
@@ -135,10 +148,10 @@ def _is_plain(expression: Expression) -> bool:
     return isinstance(expression, ColumnRef)
 
 
-def _aggregate_below(step: Step) -> StreamAggregate | None:
+def _aggregate_below(step: Step) -> StreamAggregate | StreamWindowedAggregate | None:
     while isinstance(step, (TableFilter, TableSelect)):
         step = step.source
-    return step if isinstance(step, StreamAggregate) else None
+    return step if isinstance(step, StreamAggregate | StreamWindowedAggregate) else None
 
 
 def _used(step: Step, bottom: Step) -> frozenset[str]:
@@ -166,13 +179,19 @@ def _program(builder: Builder, relation: Relation, sink: Sink, collection: Colle
         stages=tuple(builder.stages),
         sink=sink,
         collection=collection,
-        layout=layout_of(relation.key, relation.value),
+        layout=_layout(relation),
         states=tuple(builder.states),
     )
 
 
+def _layout(relation: Relation) -> Layout:
+    layout = layout_of(relation.key, relation.value)
+    return replace(layout, key=relation.key_types) if isinstance(relation, TableRelation) else layout
+
+
 def _encoder(relation: Relation, formats: Formats) -> Encoder:
-    encoder = Encoder(_schema(relation), formats)
+    windowed = isinstance(relation, TableRelation) and relation.windowed
+    encoder = Encoder(_schema(relation), formats, WindowType.TUMBLING if windowed else None)
     encoder.check()
     return encoder
 

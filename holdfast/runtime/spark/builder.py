@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from holdfast.errors import Feature, NotYetSupported, PlanError
-from holdfast.names import ObjectName, StateId, TopicName
+from holdfast.names import CollectionId, ObjectName, StateId, TopicName
 from holdfast.runtime.expressions.parse import parse_schema
 from holdfast.runtime.plan.document import QueryPlan
+from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.steps import (
     Step,
     StreamFilter,
@@ -23,12 +24,15 @@ from holdfast.runtime.plan.steps import (
     StreamSelectKeyV1,
     StreamSource,
     StreamTableJoin,
+    StreamWindowedAggregate,
     TableFilter,
     TableSelect,
     TableSource,
     TableSourceV1,
     TableTableJoin,
 )
+from holdfast.runtime.plan.window_text import parse_window
+from holdfast.runtime.plan.windows import OutputRefinement, SessionWindow
 from holdfast.runtime.program import (
     Action,
     Changes,
@@ -36,7 +40,9 @@ from holdfast.runtime.program import (
     Hold,
     Input,
     Lookup,
+    MergeInto,
     ObjectInput,
+    Recall,
     Stage,
     TopicInput,
     stream_schema,
@@ -53,10 +59,11 @@ from holdfast.runtime.spark.builders.join import build_stream_table_join, build_
 from holdfast.runtime.spark.builders.select import build_stream_select, build_table_select
 from holdfast.runtime.spark.builders.select_key import build_stream_select_key, build_stream_select_key_v1
 from holdfast.runtime.spark.builders.source import build_derived_stream, build_stream_source, build_table_source
+from holdfast.runtime.spark.builders.window import STREAM_TIME, STREAM_TIME_MERGE, Timed, build_windows
 from holdfast.runtime.spark.fragment import Fragment
 from holdfast.runtime.spark.meaning import Meaning
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation, held_stream
-from holdfast.runtime.spark.views import decoded_view, held_view, lookup_view, object_view
+from holdfast.runtime.spark.views import decoded_view, held_view, lookup_view, object_view, state_view
 from holdfast.runtime.store.port import Layout
 from holdfast.runtime.store.schemas import rows_schema
 from holdfast.types import Column
@@ -81,14 +88,20 @@ class Builder:
     states: list[tuple[StateId, Layout]] = field(default_factory=list)
     inputs: dict[str, Input] = field(default_factory=dict)
     keys: Held | None = None
+    round: int = 0
 
     # -- stages --------------------------------------------------------------------------------------
 
     def end_stage(self, fragment: Fragment, action: Action) -> int:
         """End the stage in hand; gives its number."""
-        self.stages.append(Stage(tuple(self.inputs.values()), fragment, action))
+        self.add_stage(fragment, action)
         self.inputs = {}
+        self.round += 1
         return len(self.stages) - 1
+
+    def add_stage(self, fragment: Fragment, action: Action) -> None:
+        """A stage that reads what the stage in hand reads, beside it."""
+        self.stages.append(Stage(tuple(self.inputs.values()), fragment, action, self.round))
 
     def reads(self, source: Input) -> str:
         """Have the stage in hand read something; gives the name of its view."""
@@ -143,6 +156,21 @@ class Builder:
         held = self.hold(held_stream(left))
         right = self._completed(held, step.right_source)
         return build_stream_table_join(step, left.over(held.view), right)
+
+    def windows(
+        self, step: StreamWindowedAggregate, source: StreamRelation, collection: CollectionId
+    ) -> StreamRelation:
+        """A grouped stream by window; beside it, the stream time is kept."""
+        window = step.window_expression
+        if isinstance(window, str):
+            window = parse_window(window)
+        if isinstance(window, SessionWindow) or given(window.emit_strategy) is OutputRefinement.FINAL:
+            raise unbuildable(step)
+        state = StateId(f"{self.plan.query_id}/{step.properties.query_context}/StreamTime")
+        self.states.append((state, STREAM_TIME))
+        self.add_stage(Timed(source).fragment(), MergeInto(state, STREAM_TIME_MERGE, None, collection))
+        before = self.reads(Recall(state, state_view(state), rows_schema(STREAM_TIME)))
+        return build_windows(window, source, before)
 
     # -- tables --------------------------------------------------------------------------------------
 

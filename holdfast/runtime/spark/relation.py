@@ -11,10 +11,13 @@ from enum import Enum
 
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.spark.fragment import BAD, OFF, PART, PRESENT, TS, Fragment, column
-from holdfast.types import Column, Scalar
+from holdfast.types import Column, Scalar, SqlType
 
 REST = ("present", "ts", "part", "off", "bad")
 """What a row of a stream has beside its key and value."""
+
+
+WINDOW_TYPES = (Scalar.BIGINT, Scalar.BIGINT)
 
 
 class Side(Enum):
@@ -61,20 +64,27 @@ class TableRelation:
     sql: str
     key: tuple[Column, ...]
     value: tuple[Column, ...]
+    windowed: bool = False
 
     def scope(self, side: Side) -> Scope:
         prefix = side.value
         return Scope.of(
             [
                 *key_columns(self.key, self.value),
+                *(window_columns(len(self.key), self.value) if self.windowed else ()),
                 *(ScopeColumn(c.name, c.type, f"{prefix}{i}") for i, c in enumerate(self.value)),
                 *pseudo_columns(self.key + self.value, prefix=f"{prefix}_"),
             ]
         )
 
     @property
+    def key_types(self) -> tuple[SqlType, ...]:
+        """The types of the key; the start and the end of its window are the last two columns of a windowed one."""
+        return (*(c.type for c in self.key), *WINDOW_TYPES) if self.windowed else tuple(c.type for c in self.key)
+
+    @property
     def keys(self) -> list[str]:
-        return [f"k{i}" for i in range(len(self.key))]
+        return [f"k{i}" for i in range(len(self.key_types))]
 
 
 Relation = StreamRelation | TableRelation
@@ -91,6 +101,13 @@ def key_columns(key: Iterable[Column], value: Iterable[Column]) -> list[ScopeCol
     """The key columns; before an aggregation a plan has some of them as value columns too, which then are meant."""
     taken = {c.name for c in value}
     return [ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(key) if c.name not in taken]
+
+
+def window_columns(first: int, value: Iterable[Column]) -> list[ScopeColumn]:
+    """WINDOWSTART and WINDOWEND, the key columns from number `first` on."""
+    taken = {c.name for c in value}
+    named = [ScopeColumn(name, Scalar.BIGINT, f"k{first + i}") for i, name in enumerate(("WINDOWSTART", "WINDOWEND"))]
+    return [c for c in named if c.name not in taken]
 
 
 def pseudo_columns(own: Iterable[Column], *, stream: bool = False, prefix: str = "") -> list[ScopeColumn]:

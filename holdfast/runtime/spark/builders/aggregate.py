@@ -13,10 +13,17 @@ from holdfast.runtime.expressions.physical import Dialect, duckdb_type
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.tree import Call, ColumnRef
 from holdfast.runtime.functions.bound import bind_aggregate
-from holdfast.runtime.plan.steps import StreamAggregate
+from holdfast.runtime.plan.steps import StreamAggregate, StreamWindowedAggregate
 from holdfast.runtime.spark.fragment import BAD, TS, Fragment, column
 from holdfast.runtime.spark.meaning import Meaning
-from holdfast.runtime.spark.relation import Side, StreamRelation, TableRelation, pseudo_columns
+from holdfast.runtime.spark.relation import (
+    WINDOW_TYPES,
+    Side,
+    StreamRelation,
+    TableRelation,
+    pseudo_columns,
+    window_columns,
+)
 from holdfast.runtime.store.port import Layout, Merge
 from holdfast.types import Column, SqlType
 
@@ -44,11 +51,17 @@ class Aggregation:
 
     source: StreamRelation
     parts: tuple[Part, ...]
+    windowed: bool = False
 
     @property
     def layout(self) -> Layout:
         types = tuple(type_ for part in self.parts for type_ in part.types)
-        return Layout(tuple(c.type for c in self.source.key), types)
+        key = tuple(c.type for c in self.source.key)
+        return Layout((*key, *WINDOW_TYPES) if self.windowed else key, types)
+
+    @property
+    def keys(self) -> list[str]:
+        return [f"k{i}" for i in range(len(self.layout.key))]
 
     @property
     def merge(self) -> Merge:
@@ -63,7 +76,7 @@ class Aggregation:
 
     def fragment(self) -> Fragment:
         """The SELECT of the partials: `k0.., p0.., ts, bad`, one row per group."""
-        keys = [f"k{i}" for i in range(len(self.source.key))]
+        keys = self.keys
         partials = [sql for part in self.parts for sql in part.partial]
         chosen = [*keys, *(f"{sql} AS p{i}" for i, sql in enumerate(partials)), "max(ts) AS ts", "max(bad) AS bad"]
         sql = f"SELECT {', '.join(chosen)} FROM ({self.source.sql}) GROUP BY {', '.join(keys)}"
@@ -77,6 +90,7 @@ class Aggregation:
         return Scope.of(
             [
                 *(ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(self.source.key)),
+                *(window_columns(len(self.source.key), self.value) if self.windowed else ()),
                 *(ScopeColumn(p.column.name, p.column.type, p.result_over(dialect, prefix)) for p in self.parts),
                 *(ScopeColumn(c.name, c.type, ts) for c in pseudo_columns(self.source.key + self.value)),
             ]
@@ -84,22 +98,22 @@ class Aggregation:
 
     def relation(self, view: str) -> TableRelation:
         """The result as a delta, over the state's delta in a view."""
-        projected = [f"k{i}" for i in range(len(self.source.key))]
+        projected = self.keys
         for side in Side:
             prefix = side.value
             results = [f"{p.result_over(Dialect.SPARK, prefix)} AS {prefix}r{i}" for i, p in enumerate(self.parts)]
             projected += [f"{prefix}_present", *results, f"{prefix}_ts"]
         inner = f"SELECT {', '.join(projected)} FROM {view}"
-        outer = [f"k{i}" for i in range(len(self.source.key))]
+        outer = self.keys
         for side in Side:
             prefix = side.value
             outer += [f"{prefix}_present", *(f"{prefix}r{i} AS {prefix}{i}" for i in range(len(self.parts)))]
             outer += [f"{prefix}_ts"]
-        return TableRelation(f"SELECT {', '.join(outer)} FROM ({inner})", self.source.key, self.value)
+        return TableRelation(f"SELECT {', '.join(outer)} FROM ({inner})", self.source.key, self.value, self.windowed)
 
 
 def build_stream_aggregate(
-    step: StreamAggregate, source: StreamRelation, used: Iterable[str], meaning: Meaning
+    step: StreamAggregate | StreamWindowedAggregate, source: StreamRelation, used: Iterable[str], meaning: Meaning
 ) -> Aggregation:
     """`used` are the columns that later steps read; carried columns that none reads are not kept."""
     scope = source.scope()
@@ -114,7 +128,7 @@ def build_stream_aggregate(
         if name in wanted and name not in {c.name for c in source.key}:
             parts.append(_carried(name, scope, first))
             first += 1
-    return Aggregation(source, tuple(parts))
+    return Aggregation(source, tuple(parts), isinstance(step, StreamWindowedAggregate))
 
 
 def _function(text: str, name: str, scope: Scope, first: int, meaning: Meaning) -> Part:

@@ -1,5 +1,7 @@
 """Filters: keep the rows for which an expression is true."""
 
+from dataclasses import replace
+
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.plan.steps import StreamFilter, TableFilter
 from holdfast.runtime.spark.meaning import Meaning
@@ -24,4 +26,4 @@ def build_table_filter(step: TableFilter, source: TableRelation, meaning: Meanin
         values = "".join(f", {prefix}{i}" for i in range(len(source.value)))
         sides.append(f"{prefix}_present AND coalesce({condition}, false) AS {prefix}_present{values}, {prefix}_ts")
     sql = f"SELECT {', '.join([*source.keys, *sides])} FROM ({source.sql})"
-    return TableRelation(sql, source.key, source.value)
+    return replace(source, sql=sql)

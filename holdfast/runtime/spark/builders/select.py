@@ -37,7 +37,7 @@ def build_table_select(step: TableSelect, source: TableRelation, meaning: Meanin
         projected += [f"{prefix}_present", *rendered, f"{prefix}_ts"]
     sql = f"SELECT {', '.join(projected)} FROM ({source.sql})"
     key = renamed(source.key, given(step.key_column_names))
-    return TableRelation(sql, key, columns(selected, source.scope(Side.AFTER), meaning))
+    return TableRelation(sql, key, columns(selected, source.scope(Side.AFTER), meaning), source.windowed)
 
 
 def columns(selected: Sequence[NamedExpression], scope: Scope, meaning: Meaning) -> tuple[Column, ...]:

@@ -17,7 +17,7 @@ def build_stream_sink(step: StreamSink, source: StreamRelation) -> Fragment:
 
 def build_table_sink(step: TableSink, source: TableRelation) -> Fragment:
     """`k0.., c0.., ts, present`: the row of each touched key after the tick."""
-    columns = [column(f"k{i}", c.type) for i, c in enumerate(source.key)]
+    columns = [column(f"k{i}", type_) for i, type_ in enumerate(source.key_types)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
     values = [f"a{i} AS c{i}" for i in range(len(source.value))]
     ts = timestamp_sql(step.timestamp_column, source.key, source.value, prefix="a", ts="coalesce(a_ts, b_ts)")

@@ -1,0 +1,53 @@
+"""Windows as ksqlDB wrote them up to 7.2: `` TUMBLING ( SIZE 30 SECONDS , GRACE PERIOD 1 SECONDS ) ``."""
+
+import re
+
+from holdfast.errors import PlanError
+from holdfast.runtime.plan.presence import ABSENT, Maybe
+from holdfast.runtime.plan.windows import (
+    HoppingWindow,
+    SessionWindow,
+    TimeUnit,
+    TumblingWindow,
+    WindowExpression,
+    WindowText,
+    WindowTime,
+)
+
+_WHOLE = re.compile(r"\s*(TUMBLING|HOPPING|SESSION)\s*\((.*)\)\s*", re.DOTALL)
+_CLAUSE = re.compile(r"\s*(SIZE|ADVANCE\s+BY|RETENTION|GRACE\s+PERIOD)?\s*(\d+)\s+([A-Z]+)\s*")
+
+
+def parse_window(text: WindowText) -> WindowExpression:
+    """The window that a text says; a text that says none is a `PlanError`."""
+    whole = _WHOLE.fullmatch(text)
+    if whole is None:
+        raise _unreadable(text)
+    clauses: dict[str, WindowTime] = {}
+    for part in whole.group(2).split(","):
+        found = _CLAUSE.fullmatch(part)
+        if found is None:
+            raise _unreadable(text)
+        clauses[" ".join((found.group(1) or "GAP").split())] = _time(text, found.group(2), found.group(3))
+    retention: Maybe[WindowTime] = clauses.pop("RETENTION", ABSENT)
+    grace: Maybe[WindowTime] = clauses.pop("GRACE PERIOD", ABSENT)
+    match whole.group(1), clauses:
+        case "TUMBLING", {"SIZE": size, **rest} if not rest:
+            return TumblingWindow(size=size, retention=retention, grace_period=grace)
+        case "HOPPING", {"SIZE": size, "ADVANCE BY": advance, **rest} if not rest:
+            return HoppingWindow(size=size, advance_by=advance, retention=retention, grace_period=grace)
+        case "SESSION", {"GAP": gap, **rest} if not rest:
+            return SessionWindow(gap=gap, retention=retention, grace_period=grace)
+        case _:
+            raise _unreadable(text)
+
+
+def _time(text: WindowText, value: str, unit: str) -> WindowTime:
+    try:
+        return WindowTime(value=int(value), time_unit=TimeUnit(unit if unit.endswith("S") else f"{unit}S"))
+    except ValueError:
+        raise _unreadable(text) from None
+
+
+def _unreadable(text: WindowText) -> PlanError:
+    return PlanError("a window of the plan cannot be read", detail=f"It says {text.strip()!r}.")
