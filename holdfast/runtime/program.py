@@ -74,7 +74,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """All rows that a small state had before the tick; they do not drive the query."""
+    """What a state kept by partition had before the tick, of the partitions in it; it does not drive the query."""
 
     state: StateId
     view: str

@@ -179,7 +179,7 @@ class _Run:
         results = self.engine.run([p.stages[i].fragment for p, i in chosen], views)
         mergings: list[tuple[Program, Merging]] = []
         for (program, index), rows in zip(chosen, results, strict=True):
-            if (program.query, index) not in ready:
+            if (program.query, index) not in ready or program.query in self.outcome.failed:
                 continue
             if isinstance(rows, Failure):
                 self._fail(program.query, rows.reason)
@@ -197,6 +197,7 @@ class _Run:
 
     def _merge(self, mergings: list[tuple[Program, Merging]]) -> None:
         """All at once: what merges alike costs the store little more than one does."""
+        mergings = [(program, merging) for program, merging in mergings if program.query not in self.outcome.failed]
         failures = self.stage.merge([merging for _, merging in mergings]) if mergings else {}
         for program, merging in mergings:
             if program.query in failures:
@@ -240,7 +241,7 @@ class _Run:
             case StateInput(state=state):
                 return self.stage.state_delta(state) if state in self.merged else None
             case Recall(state=state):
-                return self.stage.state_rows(state)
+                return self.stage.lookup_state(state, self._partitions(program))
             case Held(stage=stage):
                 return self.held.get((program.query, stage))
             case Lookup(name=name, stage=stage):
@@ -248,6 +249,23 @@ class _Run:
                 if keys is None or keeper is None or keeper.collection is None:
                     return None
                 return self.stage.lookup(keeper.collection, keys)
+
+    def _partitions(self, program: Program) -> pa.Table:
+        """The partitions that a query reads in this tick, as keys."""
+        found: set[int] = set()
+        for source in program.sources:
+            rows: ViewInput | None = None
+            if isinstance(source, TopicInput):
+                rows = self.inputs.topics.get(source.topic)
+            elif source.name in self.objects:
+                rows = self.objects[source.name]
+            elif source.name in self.inputs.decoded:
+                rows = self.inputs.topics.get(self.inputs.decoded[source.name].topic)
+            if isinstance(rows, TopicRange):
+                found |= {part.partition for part in rows.ranges}
+            elif rows is not None:
+                found |= set(rows.column("part").unique().to_pylist())
+        return pa.table({"k0": pa.array(sorted(found), pa.int32())})
 
     def _topic(self, source: TopicInput, inputs: dict[str, ViewInput], derived: dict[str, str]) -> None:
         inputs[topic_view(source.topic)] = self.inputs.topics.get(source.topic, RECORDS.empty_table())

@@ -165,6 +165,12 @@ class MemoryStage:
         wanted = {tuple(row.values()) for row in asked}
         return rows_table({k: row for k, row in target.latest().items() if k in wanted}, target.layout)
 
+    def lookup_state(self, state: StateId, keys: pa.Table) -> pa.Table:
+        target = self._store.state(state)
+        asked = schemas.fit(keys, schemas.key_schema(target.layout)).to_pylist()
+        wanted = {tuple(row.values()) for row in asked}
+        return rows_table({k: row for k, row in target.rows.items() if k in wanted}, target.layout)
+
     def move(self, query: QueryId, moved: Sequence[Moved]) -> None:
         self._of(query).moved.extend(moved)
 

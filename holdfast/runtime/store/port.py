@@ -169,8 +169,8 @@ class TickStage(Protocol):
     def lookup(self, collection: CollectionId, keys: pa.Table) -> pa.Table:
         """The committed rows of the given keys (``k0..``): ``k0.., c0.., ts``."""
 
-    def state_rows(self, state: StateId) -> pa.Table:
-        """The committed rows of a small state: ``k0.., c0.., ts``."""
+    def lookup_state(self, state: StateId, keys: pa.Table) -> pa.Table:
+        """The committed state of the given keys: ``k0.., c0.., ts``."""
 
     def move(self, query: QueryId, moved: Sequence[Moved]) -> None:
         """Stage how far a query has read."""

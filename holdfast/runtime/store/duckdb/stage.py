@@ -169,6 +169,14 @@ class DuckDbStage:
         found = small.find(self._core, target, wanted)
         return found.filter(found.column("present")).select(schemas.rows_schema(target.layout).names)
 
+    def lookup_state(self, state: StateId, keys: pa.Table) -> pa.Table:
+        target = self._core.objects.state(state)
+        keys = schemas.fit(keys, schemas.key_schema(target.layout))
+        wanted = list(dict.fromkeys(small.encode(self._core, target.layout, keys).to_pylist()))
+        found = small.find(self._core, target, wanted)
+        found = found.filter(found.column("present")).select(schemas.rows_schema(target.layout, value="s").names)
+        return found.rename_columns(schemas.rows_schema(target.layout).names)
+
     # -- the end -------------------------------------------------------------------------------------
 
     def commit(self, time: Time) -> None:
