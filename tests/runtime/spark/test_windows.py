@@ -81,8 +81,8 @@ def test_windows_and_late_records(engine, window, ticks):
 def test_without_a_grace_period_it_is_the_rest_of_a_day(engine):
     window = TumblingWindow(size=millis(10))
     day = 24 * 3600 * 1000
-    assert spark(engine, window, [(0, day + 9), (0, 0)], {}) == [(0, day, day + 10), (1, 0, 10)]
-    assert spark(engine, window, [(0, day + 10), (0, 0)], {}) == [(0, day + 10, day + 20)]
+    assert spark(engine, window, [(0, day - 1), (0, 0)], {}) == [(0, day - 10, day), (1, 0, 10)]
+    assert spark(engine, window, [(0, day), (0, 0)], {}) == [(0, day, day + 10)]
 
 
 def test_bad_records_pass_and_do_not_move_time(engine):
