@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup jars demo test lint soak bench docs clean
+.PHONY: help setup jars demo test lint soak bench conformance docs clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,9 @@ docs: $(VENV)/.installed  ## build the documentation into site/
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "open site/index.html"
+
+conformance: setup  ## run all of ksqlDB's tests, write docs/conformance.md; UPDATE=1 adds what passes to the list
+	PYTHONPATH=tests $(BIN)/python -m conformance $(if $(UPDATE),--update)
 
 clean:  ## remove what was built (not the jar cache)
 	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -179,6 +179,7 @@ class Feature(StrEnum):
     PROPERTY = "property"
     STATEMENT = "statement"
     STEP = "step"
+    TOPIC = "topic"
     TYPE = "type"
 
 

@@ -11,7 +11,7 @@ from holdfast.testing.wire import Undecodable, Wire
 from holdfast.types import Array, Map, Scalar, SqlType, Struct
 from holdfast.types import Decimal as DecimalType
 
-MARGIN = Decimal("0.000001")
+MARGIN = 0.000001
 """How far apart two DOUBLEs may be."""
 SHOWN = 300
 
@@ -98,7 +98,7 @@ def _same_number(expected: int | Decimal, actual: JsonValue, type_: SqlType | No
         whole = wanted == wanted.to_integral_value() and found == found.to_integral_value()
         return wanted == found and (whole or wanted.as_tuple().exponent == found.as_tuple().exponent)
     if type_ in (Scalar.DOUBLE, None):
-        return abs(wanted - found) <= MARGIN
+        return abs(float(wanted) - float(found)) <= MARGIN
     return wanted == found
 
 

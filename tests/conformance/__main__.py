@@ -1,0 +1,72 @@
+"""`make conformance`: run all of ksqlDB's tests, write docs/conformance.md, and hold the list of passing cases.
+
+The list may only grow: a run in which one of its cases does not pass ends with an error. `--update` adds what passes.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from holdfast.config import load
+from holdfast.testing.case import Result
+from holdfast.testing.report import Entry, closing, write_json
+from holdfast.testing.suite import run_all, spark_engine
+
+from .data import KINDS, PASSING, ROOT, cases, folder, label, passing
+from .page import page
+
+PAGE = ROOT / "docs" / "conformance.md"
+
+
+def main() -> int:
+    options = _options()
+    if not folder().is_dir():
+        print(f"the conformance data is not at {folder()}; set HOLDFAST_CONFORMANCE_DIR", file=sys.stderr)
+        return 1
+    results = _run()
+    PAGE.write_text(page(results), encoding="utf-8")
+    for kind, entries in results.items():
+        if options.json is not None:
+            write_json(entries, options.json.with_name(f"{options.json.stem}-{kind}{options.json.suffix}"))
+        print(f"{kind}: {closing(entries)}; slowest {max(e.seconds for e in entries):.2f} s")
+    now = {
+        label(kind, e.file, e.name)
+        for kind, entries in results.items()
+        for e in entries
+        if e.verdict.result is Result.PASSED
+    }
+    before = passing()
+    if options.update:
+        PASSING.write_text("".join(f"{line}\n" for line in sorted(before | now)), encoding="utf-8")
+    lost = sorted(before - now)
+    for line in lost:
+        print(f"no longer passes: {line}", file=sys.stderr)
+    if not options.update and now - before:
+        print(f"{len(now - before)} more cases pass than are in the list; add them with: make conformance UPDATE=1")
+    return 1 if lost else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make conformance", description=__doc__)
+    parser.add_argument("--update", action="store_true", help="add what passes to the list")
+    parser.add_argument("--json", type=Path, help="write reports for machines too")
+    return parser.parse_args()
+
+
+def _run() -> dict[str, list[Entry]]:
+    found = {kind: cases(kind) for kind in KINDS}
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    results = {}
+    with bar, spark_engine(load()) as engine:
+        for kind, wanted in found.items():
+            task = bar.add_task(kind, total=len(wanted))
+            results[kind] = run_all(wanted, engine, lambda _entry, task=task: bar.update(task, advance=1))
+    return results
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""Where ksqlDB's tests are, and which of them are known to pass. The data stays where it is; nothing is copied."""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from holdfast.testing.case import Case, Malformed
+from holdfast.testing.reading import read_cases
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSING = Path(__file__).with_name("passing.txt")
+KINDS = ("qtt", "plans")
+
+
+def folder() -> Path:
+    named = os.environ.get("HOLDFAST_CONFORMANCE_DIR")
+    return (Path(named) if named else ROOT.parent / "shared" / "conformance") / "ksqldb"
+
+
+def cases(kind: str) -> list[Case | Malformed]:
+    return read_cases([folder() / kind], plans=kind == "plans")
+
+
+def label(kind: str, file: str, name: str) -> str:
+    """One line for each case, in the list and in reports."""
+    return f"{kind}/{file} - {' '.join(name.split())}"
+
+
+def passing() -> set[str]:
+    return set(PASSING.read_text(encoding="utf-8").splitlines()) if PASSING.exists() else set()
+
+
+def sample(found: Iterable[Case | Malformed]) -> list[Case | Malformed]:
+    """One case of every file: the one whose name has the least hash."""
+    chosen: dict[str, Case | Malformed] = {}
+    for case in sorted(found, key=lambda c: hashlib.sha256(c.name.encode()).digest()):
+        chosen.setdefault(case.file, case)
+    return [chosen[file] for file in sorted(chosen)]

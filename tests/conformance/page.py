@@ -1,0 +1,53 @@
+"""The page docs/conformance.md, from the results of a whole run."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from holdfast.testing.case import Result
+from holdfast.testing.report import Entry, closing, counts, lacks
+
+TITLES = {
+    "qtt": "Query tests",
+    "plans": "Recorded plans",
+}
+ABOUT = {
+    "qtt": "Statements, records in, records or an error out; from text to plan to bytes to ticks of one record.",
+    "plans": "Plans that ksqlDB 5.5 to 8.0 stored for these tests, run by the lower layer alone, from their bytes.",
+}
+
+
+def page(results: Mapping[str, Sequence[Entry]]) -> str:
+    parts = [
+        "# Conformance",
+        "",
+        "How far ksqlDB's own tests run here. Written by `make conformance`, never by hand. A case *passes* when all",
+        "of its records are as ksqlDB's would be: keys, values, timestamps, windows, and their order. It is",
+        "*unsupported* when it needs something that this release does not have, which is then named. It *fails*",
+        "otherwise. How a case is run and compared is in [testing.md](testing.md).",
+        "",
+    ]
+    for kind, entries in results.items():
+        parts += [f"## {TITLES[kind]}", "", ABOUT[kind], "", f"**{closing(entries)}.**", ""]
+        parts += _causes(entries) + _failures(entries) + _files(entries)
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _causes(entries: Sequence[Entry]) -> list[str]:
+    missing = lacks(entries)
+    if not missing:
+        return []
+    rows = [f"| {name.replace('|', chr(92) + '|')} | {count} |" for name, count in missing]
+    return ["What unsupported cases lack first:", "", "| missing | cases |", "|---|--:|", *rows, ""]
+
+
+def _failures(entries: Sequence[Entry]) -> list[str]:
+    failed = [f"- {e.file}: {' '.join(e.name.split())}" for e in entries if e.verdict.result is Result.FAILED]
+    return ["Failed:", "", *failed, ""] if failed else []
+
+
+def _files(entries: Sequence[Entry]) -> list[str]:
+    per_file: dict[str, Counter[Result]] = {
+        file: counts(e for e in entries if e.file == file) for file in sorted({e.file for e in entries})
+    }
+    rows = [f"| {file} | {' | '.join(str(count[r] or '') for r in Result)} |" for file, count in per_file.items()]
+    return ["| file | passed | failed | unsupported |", "|---|--:|--:|--:|", *rows, ""]
