@@ -23,8 +23,8 @@ CREATE TABLE v AS SELECT id, n * 2 AS n FROM u WHERE n > 1;
 def test_rows_that_a_user_gives_a_derived_stream_go_on_from_there(engine, tmp_path):
     driver = Driver(engine, tmp_path, SQL)
     row = {"k0": ["a"], "c0": pa.array([5], pa.int32()), "ts": pa.array([7], pa.int64())}
-    rows = pa.table({**row, "part": pa.array([0], pa.int32()), "off": pa.array([0], pa.int64())})
-    driver.tick_of({}, Given(driver.program("P"), rows))
+    place = {"part": pa.array([0], pa.int32()), "off": pa.array([0], pa.int64())}
+    driver.tick_of({}, Given(driver.program("P"), pa.table({**row, **place, "present": [True]})))
     assert [(s.key, s.value, s.timestamp) for s in driver.sent("P")] == [(b"a", b'{"N":5}', 7)]
     assert [s.value for s in driver.sent("Q")] == [b'{"N":50}']
     assert driver.rows("C") == [("a", 1, 7)]

@@ -45,5 +45,6 @@ def test_both_ways_in_give_the_same(kafka_engine, settings, ranges, new_topic, t
     failed, skipped, sent, rows = results[0]
     assert failed == {}
     assert {name: total for name, (total, _) in skipped.items()} == {"P": 7, "T": 12}
-    assert len(sent["P"]) == 14
+    assert len(sent["P"]) == 17
+    assert sum(record.value is None for record in sent["P"]) == 3
     assert len(rows["G"]) == 3

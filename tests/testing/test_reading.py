@@ -42,7 +42,6 @@ def test_a_case_can_be_switched_off_and_files_may_have_comments(tmp_path):
         ({"statements": []}, 'it has no "statements"'),
         ({"inputs": [{"value": 1}]}, 'a record has no "topic"'),
         ({"inputs": [{"topic": "t"}]}, 'a record has no "value"; null is a tombstone'),
-        ({"outputs": {}}, None),
         ({"outputs": {"a": 1}}, '"outputs" is not a list'),
         ({"expectedException": {}}, 'an expected error needs a "type", a "message" or an "sqlstate"'),
         ({"config": ["1"]}, 'with "config", exactly one property has the value "{CONFIG}"'),

@@ -26,15 +26,16 @@ GOOD, UNDECODABLE, UNKNOWN_SPELLING = 0, 1, 2
 class Side:
     """The decoding of a key or of a value, in the levels of the decoder's query.
 
-    `parsed` is computed once per record; `texts` are over it; `typed` are over the texts; `corrupt` and
-    `misspelled` are conditions over parsed and texts.
+    `parsed` is computed once per record; `texts` are over it; `typed` are over the texts, and `wrong` tells where those
+    are not of their types; `corrupt` and `misspelled` are conditions over parsed and texts.
     """
 
     parsed: tuple[tuple[str, str], ...]
     texts: tuple[tuple[str, str], ...]
     typed: tuple[str, ...]
     corrupt: str
-    misspelled: str | None
+    misspelled: str | None = None
+    wrong: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,39 +96,43 @@ def side(columns: Sequence[Column], info: FormatInfo, *, unwrapped: bool, prefix
         case "JSON":
             return _json(columns, raw, unwrapped=unwrapped, prefix=prefix, names=names)
         case "NONE":
-            return Side((), (), tuple("NULL" for _ in columns), "false", None)
+            return Side((), (), tuple("NULL" for _ in columns), "false")
         case other:
             raise NotYetSupported(Feature.FORMAT, other, hint="Use JSON, KAFKA or NONE.")
 
 
 def _kafka(columns: Sequence[Column], raw: str) -> Side:
     if not columns:
-        return Side((), (), (), "false", None)
+        return Side((), (), (), "false")
     kafka.check(columns)
     column = columns[0]
-    return Side((), (), (kafka.decode_sql(raw, column.type),), kafka.corrupt_sql(raw, column.type), None)
+    return Side((), (), (kafka.decode_sql(raw, column.type),), kafka.corrupt_sql(raw, column.type))
 
 
 def _json(columns: Sequence[Column], raw: str, *, unwrapped: bool, prefix: str, names: frozenset[str]) -> Side:
     if not columns:
-        return Side((), (), (), "false", None)
+        return Side((), (), (), "false")
+    for column in columns:
+        json.check(column.type)
     parsed, texts = f"{prefix}j", [f"{prefix}t{i}" for i in range(len(columns))]
     spelled = [[json.UNWRAPPED]] if unwrapped else json.spellings([c.name for c in columns], names)
+    typed = list(zip(texts, (column.type for column in columns), strict=True))
+    fields = [name for column in columns for name in json.field_names(column.type)]
+    known = {*names, *chain(*spelled), *chain(*json.spellings(fields, names))}
     return Side(
-        parsed=((parsed, json.parse_sql(raw, spelled, columns, unwrapped=unwrapped)),),
+        parsed=((parsed, json.parse_sql(raw, spelled, columns, names, unwrapped=unwrapped)),),
         texts=tuple((text, json.text_sql(parsed, found)) for text, found in zip(texts, spelled, strict=True)),
-        typed=tuple(json.decode_sql(text, column.type) for text, column in zip(texts, columns, strict=True)),
+        typed=tuple(json.value_sql(text, type_, names) for text, type_ in typed),
         corrupt=json.corrupt_sql(raw, parsed),
-        misspelled=None if unwrapped else json.misspelled_sql(raw, texts, columns, {*names, *chain(*spelled)}),
+        misspelled=None if unwrapped and not fields else json.misspelled_sql(raw, texts, columns, known),
+        wrong=tuple(sql for text, type_ in typed if (sql := json.wrong_sql(text, type_, names))),
     )
 
 
 def _bad(key: Side, value: Side, decoder: Decoder) -> str:
     schema = decoder.schema
     failed = [f"(key IS NOT NULL AND ({key.corrupt}))", f"(value IS NOT NULL AND ({value.corrupt}))"]
-    for prefix, decoded, columns in (("k", key, schema.key), ("c", value, schema.value)):
-        if decoded.texts:
-            failed += [f"({prefix}t{i} IS NOT NULL AND {prefix}{i} IS NULL)" for i in range(len(columns))]
+    failed += [f"({sql})" for decoded in (key, value) for sql in decoded.wrong]
     if decoder.keyed:
         failed.append("(" + " AND ".join(f"k{i} IS NULL" for i in range(len(schema.key))) + ")")
     misspelled = [side.misspelled for side in (key, value) if side.misspelled]

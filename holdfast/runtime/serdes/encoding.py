@@ -76,7 +76,7 @@ def _check(columns: Sequence[Column], info: FormatInfo) -> None:
             kafka.check(columns)
         case "JSON":
             for column in columns:
-                json.decode_sql("x", column.type)
+                json.check(column.type)
         case "NONE":
             pass
         case other:

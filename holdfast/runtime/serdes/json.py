@@ -12,17 +12,22 @@
 | DATE      | days since the epoch                             | the same                         |
 | TIME      | milliseconds of the day                          | the same                         |
 | TIMESTAMP | milliseconds since the epoch                     | the same                         |
+| ARRAY     | array                                            | array                            |
+| MAP       | object; the keys are STRINGs                     | object                           |
+| STRUCT    | object                                           | object with all its fields       |
 
-null and a missing name read as NULL. Names are matched without regard to case: every spelling of a name that a
-topic uses is a field of the parsed struct, because Spark matches exactly.
+null and a missing name read as NULL; a part that cannot be read makes the whole record undecodable. Names of columns
+and of a STRUCT's fields are matched without regard to case: every spelling of a name that a topic uses is a field of
+the parsed struct, because Spark matches exactly.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from json import dumps
+from typing import assert_never
 
-from holdfast.errors import Feature, NotYetSupported
-from holdfast.runtime.expressions.physical import Dialect, string_literal
-from holdfast.types import Column, Decimal, Scalar, SqlType
+from holdfast.errors import NotSupported
+from holdfast.runtime.expressions.physical import Dialect, field_name, string_literal
+from holdfast.types import Array, Column, Decimal, Map, Scalar, SqlType, Struct, StructField
 
 CORRUPT = "__holdfast_corrupt__"
 UNWRAPPED = "v"
@@ -30,6 +35,8 @@ DATES = (-2_147_483_646, 2_147_483_646)
 TIMESTAMPS = (-9_223_372_022_400_000, 9_223_372_036_854_774)
 """What the store can hold; the next ones are its infinities."""
 OPTIONS = f"map('columnNameOfCorruptRecord', '{CORRUPT}', 'allowSingleQuotes', 'false')"
+NAMES = string_literal(r'"((?:[^"\\]|\\.)*)"\s*:', Dialect.SPARK)
+"""Whatever stands before a colon, at any depth; more than the names of objects, but never less."""
 
 
 def spellings(columns: Sequence[str], seen: frozenset[str]) -> list[list[str]]:
@@ -44,8 +51,10 @@ def spellings(columns: Sequence[str], seen: frozenset[str]) -> list[list[str]]:
     return found
 
 
-def parse_sql(raw: str, spelled: Sequence[Sequence[str]], columns: Sequence[Column], *, unwrapped: bool) -> str:
-    """The struct of texts of a record; a leaf is read as text and typed later.
+def parse_sql(
+    raw: str, spelled: Sequence[Sequence[str]], columns: Sequence[Column], seen: frozenset[str], *, unwrapped: bool
+) -> str:
+    """The struct of texts of a record, as deep as its types are; a leaf is read as text and typed later.
 
     Decimals are typed at once: the text that Spark gives of a number with a point has gone through a double.
     """
@@ -53,7 +62,7 @@ def parse_sql(raw: str, spelled: Sequence[Sequence[str]], columns: Sequence[Colu
     if unwrapped:
         text = f"concat('{{\"{UNWRAPPED}\":', {text}, '}}')"
     fields = [
-        f"{_quoted(name)} {_leaf(column.type)}"
+        f"{_quoted(name)} {_texts(column.type, seen)}"
         for names, column in zip(spelled, columns, strict=True)
         for name in names
     ]
@@ -61,8 +70,25 @@ def parse_sql(raw: str, spelled: Sequence[Sequence[str]], columns: Sequence[Colu
     return f"from_json({text}, {string_literal(schema, Dialect.SPARK)}, {OPTIONS})"
 
 
-def _leaf(type_: SqlType) -> str:
-    return f"DECIMAL({type_.precision},{type_.scale})" if isinstance(type_, Decimal) else "STRING"
+def _texts(type_: SqlType, seen: frozenset[str]) -> str:
+    """The type of a value whose leaves are texts."""
+    match type_:
+        case Decimal(precision, scale):
+            return f"DECIMAL({precision},{scale})"
+        case Array(element):
+            return f"ARRAY<{_texts(element, seen)}>"
+        case Map(_, value):
+            return f"MAP<STRING, {_texts(value, seen)}>"
+        case Struct(fields):
+            named = zip(_spelled(type_, seen), fields, strict=True)
+            parts = [f"{_quoted(name)}: {_texts(field.type, seen)}" for names, field in named for name in names]
+            return f"STRUCT<{', '.join(parts)}>"
+        case _:
+            return "STRING"
+
+
+def _spelled(type_: Struct, seen: frozenset[str]) -> list[list[str]]:
+    return spellings([field.name for field in type_.fields], seen)
 
 
 def text_sql(parsed: str, names: Sequence[str]) -> str:
@@ -70,7 +96,69 @@ def text_sql(parsed: str, names: Sequence[str]) -> str:
     return fields[0] if len(fields) == 1 else f"coalesce({', '.join(fields)})"
 
 
-def decode_sql(text: str, type_: SqlType) -> str:
+def check(type_: SqlType) -> None:
+    """Refuse types that JSON cannot hold."""
+    match type_:
+        case Array(element):
+            check(element)
+        case Map(key, value):
+            if key is not Scalar.STRING:
+                raise NotSupported(
+                    f"JSON cannot hold {type_}",
+                    detail="The names of a JSON object are texts.",
+                    hint="Use STRING for the keys of the MAP.",
+                )
+            check(value)
+        case Struct(fields):
+            for field in fields:
+                check(field.type)
+
+
+def value_sql(texts: str, type_: SqlType, seen: frozenset[str], depth: int = 0) -> str:
+    """The typed value of texts; undefined where `wrong_sql` is true."""
+    part = f"x{depth}"
+    match type_:
+        case Array(element):
+            return f"transform({texts}, {part} -> {value_sql(part, element, seen, depth + 1)})"
+        case Map(_, value):
+            return f"transform_values({texts}, (k{part}, {part}) -> {value_sql(part, value, seen, depth + 1)})"
+        case Struct(fields):
+            found = [(value_sql(t, f.type, seen, depth), i) for i, (f, t) in enumerate(_fields(texts, type_, seen))]
+            parts = ", ".join(f"'{field_name(i)}', {sql}" for sql, i in found)
+            return (
+                f"IF({texts} IS NULL, NULL, named_struct({parts}))"
+                if fields
+                else f"IF({texts} IS NULL, NULL, struct())"
+            )
+        case _:
+            return decode_sql(texts, type_)
+
+
+def wrong_sql(texts: str, type_: SqlType, seen: frozenset[str], depth: int = 0) -> str | None:
+    """True where a text at some depth is not of its type; None when every text is."""
+    part = f"x{depth}"
+    match type_:
+        case Scalar.STRING | Decimal():
+            return None
+        case Array(element):
+            inner = wrong_sql(part, element, seen, depth + 1)
+            return inner and f"coalesce(exists({texts}, {part} -> {inner}), false)"
+        case Map(_, value):
+            inner = wrong_sql(part, value, seen, depth + 1)
+            return inner and f"coalesce(exists(map_values({texts}), {part} -> {inner}), false)"
+        case Struct():
+            found = [wrong_sql(t, f.type, seen, depth) for f, t in _fields(texts, type_, seen)]
+            return " OR ".join(sql for sql in found if sql) or None
+        case _:
+            return f"({texts} IS NOT NULL AND {decode_sql(texts, type_)} IS NULL)"
+
+
+def _fields(texts: str, type_: Struct, seen: frozenset[str]) -> list[tuple[StructField, str]]:
+    named = zip(type_.fields, _spelled(type_, seen), strict=True)
+    return [(field, text_sql(f"({texts})", names)) for field, names in named]
+
+
+def decode_sql(text: str, type_: Scalar | Decimal) -> str:
     """The typed value of a JSON text, NULL when it is not one."""
     match type_:
         case Scalar.BOOLEAN:
@@ -92,7 +180,7 @@ def decode_sql(text: str, type_: SqlType) -> str:
         case Decimal(precision, scale):
             return f"CAST({text} AS DECIMAL({precision},{scale}))"
         case _:
-            raise unsupported(type_)
+            assert_never(type_)
 
 
 def _whole(text: str, spark: str, bits: int) -> str:
@@ -114,39 +202,74 @@ def corrupt_sql(raw: str, parsed: str) -> str:
 
 
 def misspelled_sql(raw: str, texts: Sequence[str], columns: Sequence[Column], known: Iterable[str]) -> str:
-    """True when a record lacks a column but has its name in a spelling that is not known."""
-    lacking = " OR ".join(f"{text} IS NULL" for text in texts)
+    """True when a record may lack a column or a field but has its name in a spelling that is not known."""
+    lacking = "true" if _is_deep(columns) else " OR ".join(f"{text} IS NULL" for text in texts)
     names = ", ".join(string_literal(name, Dialect.SPARK) for name in sorted(set(known)))
     unknown = f"n -> lower(n) IN ({_wanted(columns)}) AND n NOT IN ({names})"
-    other = f"exists(json_object_keys(CAST({raw} AS STRING)), {unknown})"
-    return f"(({lacking}) AND coalesce({other}, false))"
+    return f"(({lacking}) AND coalesce(exists({_all_names(raw, columns)}, {unknown}), false))"
 
 
 def names_sql(raw: str, columns: Sequence[Column], view: str) -> str:
     """The SELECT of the names in a view's records that spell a column; others would be learnt for nothing."""
-    names = f"SELECT explode(json_object_keys(CAST({raw} AS STRING))) AS name FROM {view}"
+    names = f"SELECT explode({_all_names(raw, columns)}) AS name FROM {view}"
     return f"SELECT DISTINCT name FROM ({names}) WHERE lower(name) IN ({_wanted(columns)})"
 
 
+def _all_names(raw: str, columns: Sequence[Column]) -> str:
+    text = f"CAST({raw} AS STRING)"
+    return f"regexp_extract_all({text}, {NAMES}, 1)" if _is_deep(columns) else f"json_object_keys({text})"
+
+
 def _wanted(columns: Sequence[Column]) -> str:
-    return ", ".join(string_literal(column.name.lower(), Dialect.SPARK) for column in columns)
+    names = {column.name.lower() for column in columns} | {n.lower() for c in columns for n in field_names(c.type)}
+    return ", ".join(string_literal(name, Dialect.SPARK) for name in sorted(names))
+
+
+def _is_deep(columns: Sequence[Column]) -> bool:
+    return any(True for column in columns for _ in field_names(column.type))
+
+
+def field_names(type_: SqlType) -> Iterator[str]:
+    """The names of all fields at all depths of a type."""
+    match type_:
+        case Array(element):
+            yield from field_names(element)
+        case Map(_, value):
+            yield from field_names(value)
+        case Struct(fields):
+            for field in fields:
+                yield field.name
+                yield from field_names(field.type)
 
 
 def encode_sql(columns: Sequence[Column], physical: Sequence[str], *, unwrapped: bool) -> str:
     """The JSON text of a row, as the reading dialect's SQL."""
-    values = [f"coalesce({_value_sql(name, c.type)}, 'null')" for c, name in zip(columns, physical, strict=True)]
-    if unwrapped:
-        return values[0]
+    values = [_null_or(_value_sql(name, c.type)) for c, name in zip(columns, physical, strict=True)]
+    return values[0] if unwrapped else _object_sql(list(zip((c.name for c in columns), values, strict=True)))
+
+
+def _object_sql(members: Sequence[tuple[str, str]]) -> str:
+    """The text of an object of names and texts."""
     parts = []
-    for position, (column, value) in enumerate(zip(columns, values, strict=True)):
+    for position, (name, value) in enumerate(members):
         comma = "," if position else ""
-        name = string_literal(f"{comma}{_json_text(column.name)}:", Dialect.DUCKDB)
-        parts.append(f"{name} || {value}")
-    return "'{' || " + " || ".join([*parts, "'}'"])
+        parts.append(f"{string_literal(f'{comma}{_json_text(name)}:', Dialect.DUCKDB)} || {value}")
+    return " || ".join(["'{'", *parts, "'}'"])
 
 
-def _value_sql(name: str, type_: SqlType) -> str:
+def _value_sql(name: str, type_: SqlType, depth: int = 0) -> str:
+    part = f"x{depth}"
     match type_:
+        case Array(element):
+            return f"'[' || {_joined(name, part, _null_or(_value_sql(part, element, depth + 1)))} || ']'"
+        case Map(_, value):
+            shown = _null_or(_value_sql(f"{part}.value", value, depth + 1))
+            pair = f"CAST(to_json({part}.key) AS VARCHAR) || ':' || {shown}"
+            return f"'{{' || {_joined(f'map_entries({name})', part, pair)} || '}}'"
+        case Struct(fields):
+            parts = [f"struct_extract({name}, '{field_name(i)}')" for i in range(len(fields))]
+            pairs = zip((f.name for f in fields), map(_value_sql, parts, (f.type for f in fields)), strict=True)
+            return f"CASE WHEN {name} IS NOT NULL THEN {_object_sql([(n, _null_or(v)) for n, v in pairs])} END"
         case Scalar.BOOLEAN | Scalar.INTEGER | Scalar.BIGINT | Scalar.TIME | Decimal():
             return f"CAST({name} AS VARCHAR)"
         case Scalar.DOUBLE:
@@ -163,16 +286,15 @@ def _value_sql(name: str, type_: SqlType) -> str:
         case Scalar.TIMESTAMP:
             return f"CAST(epoch_ms({name}) AS VARCHAR)"
         case _:
-            raise unsupported(type_)
+            assert_never(type_)
 
 
-def unsupported(type_: SqlType) -> NotYetSupported:
-    return NotYetSupported(
-        Feature.TYPE,
-        f"{str(type_).partition('<')[0]} in JSON",
-        f"JSON columns of type {type_} are not supported",
-        hint="Declare the column as STRING to get its JSON text.",
-    )
+def _joined(items: str, part: str, shown: str) -> str:
+    return f"array_to_string(list_transform({items}, lambda {part}: {shown}), ',')"
+
+
+def _null_or(text: str) -> str:
+    return f"coalesce({text}, 'null')"
 
 
 def _quoted(name: str) -> str:

@@ -1,7 +1,7 @@
 """The end of a query: the columns of its rows as the store and the sink topic take them."""
 
 from holdfast.runtime.plan.steps import StreamSink, TableSink
-from holdfast.runtime.spark.builders.timestamp import timestamp_sql
+from holdfast.runtime.spark.builders.timestamp import timed, timestamp_sql
 from holdfast.runtime.spark.fragment import BAD, OFF, PART, PRESENT, TS, Fragment, column
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation
 
@@ -10,9 +10,10 @@ def build_stream_sink(step: StreamSink, source: StreamRelation) -> Fragment:
     """`k0.., c0.., present, ts, part, off, bad`."""
     columns = [column(f"k{i}", c.type) for i, c in enumerate(source.key)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
-    ts = timestamp_sql(step.timestamp_column, source.key, source.value)
+    ts = timestamp_sql(step.timestamp_column, source.key, source.value, present="present")
     chosen = [*source.keys, *source.values, "present", f"{ts} AS ts", "part", "off", "bad"]
-    return Fragment(f"SELECT {', '.join(chosen)} FROM ({source.sql})", (*columns, PRESENT, TS, PART, OFF, BAD))
+    sql = timed(f"SELECT {', '.join(chosen)} FROM ({source.sql})", step.timestamp_column, "bad > 0")
+    return Fragment(sql, (*columns, PRESENT, TS, PART, OFF, BAD))
 
 
 def build_table_sink(step: TableSink, source: TableRelation) -> Fragment:
@@ -20,6 +21,9 @@ def build_table_sink(step: TableSink, source: TableRelation) -> Fragment:
     columns = [column(f"k{i}", type_) for i, type_ in enumerate(source.key_types)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
     values = [f"a{i} AS c{i}" for i in range(len(source.value))]
-    ts = timestamp_sql(step.timestamp_column, source.key, source.value, prefix="a", ts="coalesce(a_ts, b_ts)")
+    ts = timestamp_sql(
+        step.timestamp_column, source.key, source.value, present="a_present", prefix="a", ts="coalesce(a_ts, b_ts)"
+    )
     chosen = [*source.keys, *values, f"{ts} AS ts", "a_present AS present"]
-    return Fragment(f"SELECT {', '.join(chosen)} FROM ({source.sql})", (*columns, TS, PRESENT))
+    sql = timed(f"SELECT {', '.join(chosen)} FROM ({source.sql})", step.timestamp_column)
+    return Fragment(sql, (*columns, TS, PRESENT))

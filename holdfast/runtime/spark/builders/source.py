@@ -1,8 +1,8 @@
 """Sources: where a query's rows come from."""
 
 from holdfast.runtime.plan.formats import TimestampColumn
-from holdfast.runtime.plan.presence import Maybe
-from holdfast.runtime.spark.builders.timestamp import timestamp_sql
+from holdfast.runtime.plan.presence import Maybe, given
+from holdfast.runtime.spark.builders.timestamp import timed, timestamp_sql
 from holdfast.runtime.spark.fragment import BAD, PRESENT, TS, Fragment, column
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation
 from holdfast.types import Schema
@@ -11,9 +11,10 @@ from holdfast.types import Schema
 def build_stream_source(schema: Schema, view: str, timestamp: Maybe[TimestampColumn]) -> StreamRelation:
     """The records of a topic, decoded; one without a value is a row that is not present."""
     relation = StreamRelation("", schema.key, schema.value)
-    ts = timestamp_sql(timestamp, schema.key, schema.value)
+    ts = timestamp_sql(timestamp, schema.key, schema.value, present="NOT tombstone")
     columns = [*relation.keys, *relation.values, "NOT tombstone AS present", f"{ts} AS ts", "part", "off", "bad"]
-    return StreamRelation(f"SELECT {', '.join(columns)} FROM {view}", schema.key, schema.value)
+    sql = timed(f"SELECT {', '.join(columns)} FROM {view}", timestamp, "bad > 0")
+    return StreamRelation(sql, schema.key, schema.value)
 
 
 def build_derived_stream(schema: Schema, view: str) -> StreamRelation:
@@ -33,9 +34,12 @@ def build_table_of_topic(schema: Schema, view: str, timestamp: Maybe[TimestampCo
     keys = [f"k{i}" for i in range(len(schema.key))]
     values = [f"c{i}" for i in range(len(schema.value))]
     last = [f"max_by({name}, struct(part, off)) AS {name}" for name in values]
-    last += [f"max_by({timestamp_sql(timestamp, schema.key, schema.value)}, struct(part, off)) AS ts"]
+    last += ["max_by(ts, struct(part, off)) AS ts"]
     last += ["NOT max_by(tombstone, struct(part, off)) AS present", "max(bad) AS bad"]
-    sql = f"SELECT {', '.join([*keys, *last])} FROM {view} GROUP BY {', '.join(keys)}"
+    ts = timestamp_sql(timestamp, schema.key, schema.value, present="NOT tombstone")
+    rows = f"SELECT {', '.join([*keys, *values])}, {ts} AS ts, part, off, tombstone, bad FROM {view}"
+    rows = view if given(timestamp) is None else f"({timed(rows, timestamp, 'bad > 0')})"
+    sql = f"SELECT {', '.join([*keys, *last])} FROM {rows} GROUP BY {', '.join(keys)}"
     columns = [column(f"k{i}", c.type) for i, c in enumerate(schema.key)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(schema.value)]
     return Fragment(sql, (*columns, TS, PRESENT, BAD))

@@ -9,9 +9,15 @@ from holdfast.types import Column, Scalar
 
 
 def timestamp_sql(
-    wanted: Maybe[TimestampColumn], key: Sequence[Column], value: Sequence[Column], *, prefix: str = "c", ts: str = "ts"
+    wanted: Maybe[TimestampColumn],
+    key: Sequence[Column],
+    value: Sequence[Column],
+    *,
+    present: str,
+    prefix: str = "c",
+    ts: str = "ts",
 ) -> str:
-    """The Spark SQL of a row's timestamp; a row whose column is null keeps its record's."""
+    """The Spark SQL of a row's timestamp. It is NULL where the column has none that can be one, which `timed` drops."""
     column = given(wanted)
     if column is None:
         return ts
@@ -27,5 +33,10 @@ def timestamp_sql(
             f'the timestamp column "{column.column}" of type {type_} is not supported',
             hint="Use a BIGINT of milliseconds since the epoch, or a TIMESTAMP.",
         )
-    millis = sql if type_ is Scalar.BIGINT else f"unix_millis(CAST({sql} AS TIMESTAMP))"
-    return f"coalesce({millis}, {ts})"
+    millis = sql if type_ is Scalar.BIGINT else f"unix_millis(CAST({sql} AS TIMESTAMP_LTZ))"
+    return f"IF({present}, IF({millis} >= 0, {millis}, NULL), {ts})"
+
+
+def timed(sql: str, wanted: Maybe[TimestampColumn], kept: str = "false") -> str:
+    """A SELECT without the rows that a timestamp column has left without a timestamp, but with those of `kept`."""
+    return sql if given(wanted) is None else f"SELECT * FROM ({sql}) WHERE ts IS NOT NULL OR {kept}"
