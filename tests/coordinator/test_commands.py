@@ -2,25 +2,32 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from threading import Event, Semaphore
 
 import pytest
 
 from holdfast.app import Service
 from holdfast.catalog.commands import Command, CommandAction, CommandId, encode_command
+from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
-from holdfast.errors import NotYetSupported
+from holdfast.coordinator.cluster import Cluster
+from holdfast.errors import HoldfastError, NotYetSupported, ReadError
+from holdfast.names import QueryId, TopicName
 from holdfast.planner import plan as planning
 from holdfast.planner.plan import plan
 from holdfast.planner.query import plan_steps
 from holdfast.runtime.plan.codec import encode
 from holdfast.runtime.plan.steps import RefinementInfo, Step, StepProperties, TableSuppress
 from holdfast.runtime.plan.windows import OutputRefinement
+from holdfast.runtime.progress import Status
 from holdfast.runtime.spark.session import Sessions
 from holdfast.runtime.store.duckdb.store import open_store
 from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundCreateAs, BoundQuery, Target
+from holdfast.sql.bound import BoundCreateAs, BoundQuery, BoundSelect, Target
 from holdfast.sql.parse import statements
+from tests.kafka.writing import write
 
 SOURCE = "CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = '{}', VALUE_FORMAT = 'JSON', PARTITIONS = 1);"
 TOTALS = "CREATE TABLE totals AS SELECT id, SUM(n) AS total FROM s GROUP BY id;"
@@ -92,3 +99,46 @@ def test_a_stored_step_without_a_builder_stops_its_query_only(
         assert {q.sink for q in second.queries()} == {"TOTALS", "LATER", "MORE"}
     finally:
         second.stop()
+
+
+TABLE = "CREATE TABLE t (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC = '{}', VALUE_FORMAT = 'JSON');"
+
+
+def test_a_command_that_is_written_stands_though_setting_it_up_fails_at_first(
+    service: Service, settings: Settings, new_topic: Callable[[], TopicName], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what is built of it waits for its topic to be followed: it must not pass over the records that are there."""
+    topic = new_topic()
+    write(settings, topic, b'{"N": 1}', key=b"a", partition=0)
+    fails, built = Event(), Semaphore(0)
+    follow, build = Cluster._follow_topics, Cluster.build
+
+    def failing(self: Cluster, catalog: Catalog) -> None:
+        if fails.is_set():
+            raise HoldfastError("no space is left on the disk")
+        follow(self, catalog)
+
+    def counted(self: Cluster) -> bool:
+        found = build(self)
+        if fails.is_set():
+            built.release()
+        return found
+
+    monkeypatch.setattr(Cluster, "_follow_topics", failing)
+    monkeypatch.setattr(Cluster, "build", counted)
+    fails.set()
+    execute(service, TABLE.format(topic))
+    assert service.catalog.find("T") is not None
+    for _ in range(5):
+        assert built.acquire(timeout=60)
+    assert service._cluster.status(QueryId("TABLE_T")).status is Status.BUILDING
+    fails.clear()
+    bound = bind(next(iter(statements("SELECT * FROM t;"))).statement, service.catalog, {})
+    assert isinstance(bound, BoundSelect)
+    deadline = time.monotonic() + 60
+    found: list[dict[str, object]] = []
+    while not found and time.monotonic() < deadline:
+        with suppress(ReadError):
+            found = service.pull(bound).rows.to_pylist()
+        time.sleep(0.1)
+    assert found == [{"r0": "a", "r1": 1}]

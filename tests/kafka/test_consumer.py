@@ -1,10 +1,11 @@
 import time
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from holdfast.errors import TopicChanged
+from holdfast.errors import KafkaError, TopicChanged
 from holdfast.kafka.clients import kafka_client
 from holdfast.kafka.consumer import Fetched, TopicReader
 from holdfast.kafka.records import RECORDS
@@ -123,6 +124,31 @@ def test_an_end_that_was_told_before_records_came_does_not_hold_the_position_bac
     fetched = reader.poll(3, 2)
     assert fetched.records.num_rows == 2
     assert fetched.positions == reader.positions == {(topic, 0): 2}
+
+
+def test_records_beside_a_failed_event_are_kept_and_the_failure_is_told_next(reader, settings, new_topic, monkeypatch):
+    """They are read, and the consumer will not bring them again."""
+    topic = new_topic()
+    write(settings, topic, b"v", partition=0)
+    reader.assign({(topic, 0): 0})
+    messages, deadline = [], time.monotonic() + 10
+    while {message.error() is None for message in messages} != {True, False}:
+        assert time.monotonic() < deadline
+        messages += reader._consumer.consume(10, 0.2)
+
+    def failing(message, moved, lost):
+        del message, moved, lost
+        raise KafkaError("the broker is away")
+
+    monkeypatch.setattr(reader, "_take_event", failing)
+    with monkeypatch.context() as patched:
+        first, *others = messages
+        patched.setattr(reader, "_consumer", SimpleNamespace(consume=lambda most, _: [first] if most == 1 else others))
+        fetched = reader.poll(10, 0)
+        assert values([fetched]) == [b"v"]
+        assert fetched.positions == reader.positions == {(topic, 0): 1}
+        with pytest.raises(KafkaError, match="the broker is away"):
+            reader.poll(10, 0)
 
 
 def test_seeking_drops_what_was_fetched_ahead(reader, settings, new_topic):
