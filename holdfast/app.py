@@ -281,6 +281,14 @@ class Service:
 
     # -- life ----------------------------------------------------------------------------------------
 
+    def store_bytes(self) -> Mapping[str, int]:
+        """The size of the store's files, by what they hold."""
+        return self._store.sizes()
+
+    def owed_rows(self) -> int:
+        """How many rows sink topics have still to get."""
+        return sum(owed.rows for owed in self._store.owed())
+
     def health(self) -> Health:
         parts = {"ticks": self._coordinator.problem, "kafka": self._publishing.problem}
         problems = {part: problem for part, problem in parts.items() if problem}

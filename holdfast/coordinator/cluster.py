@@ -2,30 +2,31 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 import pyarrow as pa
 
+from holdfast import metrics
 from holdfast.catalog.objects import CatalogObject, QueryEntry, QueryState, Table
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.config import Settings
 from holdfast.coordinator import processing_log
 from holdfast.coordinator.backfill import Backfill
 from holdfast.coordinator.clock import Clock
-from holdfast.coordinator.intake import Intake, Partition, as_ends, as_moved
+from holdfast.coordinator.intake import Intake, Partition, as_ends, as_moved, length
 from holdfast.coordinator.publishing import OutboxStore, Publishing
 from holdfast.crash import crash_point
 from holdfast.errors import HoldfastError, ReadError, TopicChanged
 from holdfast.kafka.admin import Admin
-from holdfast.names import CollectionId, ObjectName, QueryId, TopicName
+from holdfast.names import CollectionId, QueryId, TopicName
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.functions.registry import CURRENT, Release
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.program import Program, Sink
 from holdfast.runtime.progress import Place, Progress, Status, place_of
 from holdfast.runtime.spark.build import build_query, build_table
+from holdfast.runtime.spark.engine import ViewInput
 from holdfast.runtime.store.port import Moved, TickStage, Time
 from holdfast.runtime.tick import Given, Outcome, Ticker, TickInputs
 
@@ -37,14 +38,6 @@ CHECK_SECONDS = 2.0
 """How often topics are looked at for new partitions, and for having been made anew."""
 
 Listener = Callable[[Time, Outcome], None]
-
-
-@dataclass
-class Counters:
-    """What the ticks have done since the start."""
-
-    ticks: int = 0
-    undecodable: dict[ObjectName, int] = field(default_factory=dict)
 
 
 class Cluster:
@@ -69,7 +62,6 @@ class Cluster:
         self._installed_at = 0.0
         self.dataflow = Dataflow()
         self.progress: dict[QueryId, Progress] = {}
-        self.counters = Counters()
         self.listeners: list[Listener] = []
         self.publishing: Publishing | None = None
         store.create_outbox(processing_log.QUERY, processing_log.LAYOUT)
@@ -247,14 +239,16 @@ class Cluster:
             return False
         before = self._remap()
         try:
-            stage, outcome = self._ticker.run(self.dataflow, self._running(), TickInputs(taken.topics))
-            for query in outcome.failed:
-                stage.move(query, self._left_at(self.dataflow.programs[query]))
-            stage.remap([m for m in taken.moved if before.get((m.topic, m.partition)) != m.end_offset])
-            self._commit(stage, outcome)
+            with metrics.TICK_SECONDS.labels("tick").time():
+                stage, outcome = self._ticker.run(self.dataflow, self._running(), TickInputs(taken.topics))
+                for query in outcome.failed:
+                    stage.move(query, self._left_at(self.dataflow.programs[query]))
+                stage.remap([m for m in taken.moved if before.get((m.topic, m.partition)) != m.end_offset])
+                self._commit(stage, outcome)
         except BaseException:
             self._intake.rewind(self._remap())
             raise
+        _count("tick", taken.topics)
         return True
 
     def build(self) -> bool:
@@ -271,12 +265,14 @@ class Cluster:
             self._fail(next(iter(ready)), str(error))
             return False
         riders = self._riders_of(piece.queries.values())
-        stage, outcome = self._ticker.run(self.dataflow, {**piece.queries, **riders}, piece.inputs)
-        for query in piece.queries.keys() - outcome.failed.keys():
-            stage.move(query, [*piece.moved, (Place.RIDING if piece.last else Place.OWN).mark()])
-        for query in riders.keys() & outcome.failed.keys():
-            stage.move(query, self._left_at(riders[query]))
-        self._commit(stage, outcome)
+        with metrics.TICK_SECONDS.labels("backfill").time():
+            stage, outcome = self._ticker.run(self.dataflow, {**piece.queries, **riders}, piece.inputs)
+            for query in piece.queries.keys() - outcome.failed.keys():
+                stage.move(query, [*piece.moved, (Place.RIDING if piece.last else Place.OWN).mark()])
+            for query in riders.keys() & outcome.failed.keys():
+                stage.move(query, self._left_at(riders[query]))
+            self._commit(stage, outcome)
+        _count("backfill", piece.inputs.topics)
         for query in piece.queries.keys() - outcome.failed.keys():
             self.progress[query] = Progress(Status.RUNNING) if piece.last else Progress(Status.BUILDING, piece.done)
         if piece.last:
@@ -297,8 +293,10 @@ class Cluster:
         if query not in self._running():
             raise ReadError(f"query {query} does not run", hint="SHOW QUERIES says why.")
         given = Given(self.dataflow.programs[query], rows)
-        stage, outcome = self._ticker.run(self.dataflow, self._running(), TickInputs({}), given)
-        self._commit(stage, outcome)
+        with metrics.TICK_SECONDS.labels("insert").time():
+            stage, outcome = self._ticker.run(self.dataflow, self._running(), TickInputs({}), given)
+            self._commit(stage, outcome)
+        _count("insert", {})
 
     def _commit(self, stage: TickStage, outcome: Outcome) -> None:
         logged = processing_log.rows(outcome.undecodable, int(time.time() * 1000))
@@ -307,17 +305,16 @@ class Cluster:
         at = self._clock.begin_commit()
         try:
             crash_point("before_store_commit")
-            stage.commit(at)
+            with metrics.COMMIT_SECONDS.time():
+                stage.commit(at)
             crash_point("after_store_commit")
             self._store.set_upper(self._collections(self._running().values()), Time(at + 1))
         finally:
             self._clock.end_commit()
         for query, reason in outcome.failed.items():
             self._fail(query, reason)
-        self.counters.ticks += 1
         for problem in outcome.undecodable:
-            count = self.counters.undecodable.get(problem.object, 0)
-            self.counters.undecodable[problem.object] = count + problem.total
+            metrics.UNDECODABLE.labels(problem.object).inc(problem.total)
         if self.publishing is not None:
             self.publishing.wake()
         for listener in list(self.listeners):
@@ -332,6 +329,7 @@ class Cluster:
     def _fail(self, query: QueryId, reason: str) -> None:
         if self.progress.get(query, Progress(Status.BUILDING)).status is not Status.ERROR:
             log.error("query %s stopped: %s", query, reason)
+            metrics.QUERY_FAILURES.labels(query).inc()
         self.progress[query] = Progress(Status.ERROR, reason=reason)
 
     def _running(self) -> dict[QueryId, Program]:
@@ -352,6 +350,12 @@ class Cluster:
 
     def _collections(self, programs: Iterable[Program]) -> list[CollectionId]:
         return [p.collection for p in programs if p.collection is not None]
+
+
+def _count(kind: str, read: Mapping[TopicName, ViewInput]) -> None:
+    metrics.TICKS.labels(kind).inc()
+    for topic, records in read.items():
+        metrics.RECORDS_READ.labels(topic).inc(length(records))
 
 
 def _table_program(found: CatalogObject) -> Program:

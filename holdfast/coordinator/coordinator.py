@@ -8,6 +8,7 @@ from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any, TypeVar
 
+from holdfast import metrics
 from holdfast.coordinator.clock import Clock
 from holdfast.coordinator.cluster import Cluster
 from holdfast.coordinator.commands import Commands
@@ -86,7 +87,8 @@ class Coordinator:
         if time.monotonic() - self._compacted_at < COMPACT_SECONDS:
             return
         crash_point("before_compaction_slice")
-        self._store.compact(limit=COMPACT_ROWS)
+        with metrics.COMPACTION_SECONDS.time():
+            metrics.COMPACTED.inc(self._store.compact(limit=COMPACT_ROWS))
         crash_point("after_compaction_slice")
         self._compacted_at = time.monotonic()
 

@@ -96,6 +96,13 @@ def by_topic(records: pa.Table) -> dict[TopicName, ViewInput]:
     return {TopicName(t): raw(records.filter(pc.equal(records.column("topic"), t))) for t in topics}
 
 
+def length(records: ViewInput) -> int:
+    """How many records there are, or offsets for Spark to read."""
+    if isinstance(records, TopicRange):
+        return sum(part.end - part.start for part in records.ranges)
+    return int(records.num_rows)
+
+
 def raw(records: pa.Table) -> pa.Table:
     names = {"part": "partition", "off": "offset", "ts": "timestamp", "key": "key", "value": "value"}
     return pa.table({name: records.column(column) for name, column in names.items()})

@@ -7,6 +7,7 @@ from itertools import groupby
 from threading import Event, Lock, Thread
 from typing import Protocol
 
+from holdfast import metrics
 from holdfast.errors import HoldfastError, KafkaError
 from holdfast.kafka.admin import Admin
 from holdfast.kafka.problems import Fenced, TransactionAborted
@@ -129,6 +130,8 @@ class Publishing:
                     outgoing.append(Outgoing(sink.topic, sink.encoder.encode(rows, self._store)))
             ends |= self._publisher.publish(self._store.id, time, outgoing, published=self._published)
             self._published = Marker(self._store.id, time, rows=0, chunk=0, complete=True)
+            for part_of in outgoing:
+                metrics.RECORDS_PUBLISHED.labels(part_of.topic).inc(part_of.rows.num_rows)
             last = time
         if last is not None:
             published = [Moved(topic, partition, end) for (topic, partition), end in ends.items()]

@@ -12,13 +12,17 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
+from starlette.routing import Route
 
 from holdfast.errors import HoldfastError
+from holdfast.metrics import PULL_SECONDS
 from holdfast.names import folded
 from holdfast.server import openapi
 from holdfast.server.cluster import cluster_status
 from holdfast.server.framing import framing_for, wants_progress
 from holdfast.server.inserts import InsertsResponse, Writer, first_lines
+from holdfast.server.metrics import CONTENT_TYPE as METRICS_TYPE
+from holdfast.server.metrics import CountRequests, ServiceCollector, exposition
 from holdfast.server.problems import Code, Json, Problem, code_of, statement_problem
 from holdfast.server.pushes import Pushes
 from holdfast.server.requests import (
@@ -57,6 +61,7 @@ class Api:
         self.pushes = Pushes(service)
         self.statuses = Statuses()
         self.statements = Statements(service, self.pushes, self.statuses)
+        self.collector = ServiceCollector(service, self.pushes)
         self.limiter = anyio.CapacityLimiter(MAX_REQUESTS)
 
     async def threaded(self, call: Callable[..., T], *arguments: Any) -> T:
@@ -81,7 +86,8 @@ class Api:
         framing = framing_for(form, told.options)
         try:
             if bound.kind is SelectKind.PULL:
-                result = await self.threaded(self.service.pull, bound)
+                with PULL_SECONDS.time():
+                    result = await self.threaded(self.service.pull, bound)
                 return StreamingResponse(pull_parts(result, framing), media_type=framing.media_type)
             push = await self.threaded(self.pushes.start, bound, text, told.properties)
         except HoldfastError as error:
@@ -147,6 +153,9 @@ class Api:
             raise Problem(Code.BAD_REQUEST, error) from error
         return json_response(True)
 
+    async def metrics(self) -> Response:
+        return Response(await self.threaded(exposition, self.collector), media_type=METRICS_TYPE)
+
     async def all_statuses(self) -> Response:
         every = self.statuses.all(self.service.catalog)
         return json_response({"commandStatuses": dict.fromkeys(every, "SUCCESS")})
@@ -192,6 +201,7 @@ def make_app(service: Service) -> FastAPI:
         answers(500, json=openapi.CLUSTER_STATUS))  # fmt: skip
     get("/is_valid_property/{name}", "Whether SET takes a property", api.is_valid_property,
         answers(*asking, json=openapi.FLAG))  # fmt: skip
+    get("/metrics", "Figures for Prometheus", api.metrics, answers(500, text=openapi.TEXT))
     get("/status", "What became of commands", api.all_statuses, answers(500, json=openapi.COMMAND_STATUSES))
     get("/status/{type}/{entity}/{action}", "What became of a command", api.one_status,
         answers(404, 500, json=openapi.COMMAND_STATUS))  # fmt: skip
@@ -200,11 +210,19 @@ def make_app(service: Service) -> FastAPI:
     async def root() -> Response:
         return RedirectResponse("/info")
 
+    endpoints = {route.path for route in app.routes if isinstance(route, Route)}
+    app.add_middleware(CountRequests, known=lambda path: path if path in endpoints else family(path))
     app.add_exception_handler(Problem, on_problem)
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(HoldfastError, on_error)
     app.add_exception_handler(Exception, on_surprise)
     return app
+
+
+def family(path: str) -> str:
+    """The endpoint of a path with parameters."""
+    first = path.split("/", 2)[1] if path.startswith("/") else ""
+    return f"/{first}" if first in ("status", "is_valid_property") else "other"
 
 
 def json_response(body: object, status: int = 200) -> Response:

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
+from holdfast.metrics import PUSHED_ROWS
 from holdfast.server.framing import Framing
 from holdfast.server.problems import Code, Problem, code_of
 from holdfast.server.pushes import Pushes
@@ -109,6 +110,7 @@ class PushResponse(Response):
                         content = await self._threaded(partial(self._encode, batch, start))
                     yield content
                 self._sent += batch.rows.num_rows
+                PUSHED_ROWS.inc(batch.rows.num_rows)
             if self._progress and push.time is not None and (batch is not None or self._progress_is_due()):
                 self._told_at = time.monotonic()
                 yield self._framing.progress(push.time + 1)

@@ -166,6 +166,12 @@ class FakeService:
     def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
         return self.wakeup.listen(ring)
 
+    def store_bytes(self) -> Mapping[str, int]:
+        return {"data": 4096, "log": 512}
+
+    def owed_rows(self) -> int:
+        return 3
+
     def lags(self) -> Mapping[QueryId, Sequence[Lag]]:
         return {query: [Lag(TopicName("orders"), 0, 5, 12)] for query in self.catalog.queries}
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeAlias
@@ -13,11 +13,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.errors import KafkaError
+from holdfast.metrics import SPARK_SECONDS
 from holdfast.names import TopicName
 from holdfast.runtime.spark.fragment import Fragment, union
 from holdfast.runtime.spark.prepared import Job, NotRepeatable, PreparedJobs
 from holdfast.runtime.spark.session import Sessions
 
+PREPARED = SPARK_SECONDS.labels("prepared")
 RECORDS = pa.schema(
     [
         ("part", pa.int32()),
@@ -92,20 +94,21 @@ class Engine:
         if quick is not None:
             return list(quick)
         session = self._session(inputs)
-        try:
-            prefix = self._open(session, inputs)
+        with self._timed(session):
             try:
-                return list(self._together(session, prefix, fragments))
-            except (PySparkException, Py4JError) as error:
-                _raise_if_passing(error)
-                return [self._alone(session, prefix, fragment) for fragment in fragments]
-        finally:
-            self._close(session, inputs)
+                prefix = self._open(session, inputs)
+                try:
+                    return list(self._together(session, prefix, fragments))
+                except (PySparkException, Py4JError) as error:
+                    _raise_if_passing(error)
+                    return [self._alone(session, prefix, fragment) for fragment in fragments]
+            finally:
+                self._close(session, inputs)
 
     def select(self, sql: str, inputs: Round) -> pa.Table:
         """The rows of one SELECT over the views."""
         if self.prepares(inputs):
-            with suppress(NotRepeatable):
+            with suppress(NotRepeatable), PREPARED.time():
                 return self._prepared.run(_job(sql, inputs), inputs.inputs)
         session = self._session(inputs)
         # Views have names until the statement is analysed; a job that runs needs them no more.
@@ -114,7 +117,11 @@ class Engine:
                 frame = session.sql(self._open(session, inputs) + sql)
             finally:
                 self._close(session, inputs)
-        return frame.toArrow()
+        with self._timed(session):
+            return frame.toArrow()
+
+    def _timed(self, session: SparkSession) -> AbstractContextManager[object]:
+        return SPARK_SECONDS.labels("small" if session is self._sessions.small else "large").time()
 
     def prepares(self, inputs: Round) -> bool:
         """Whether a round with such inputs is planned once for all rounds of its kind."""
@@ -126,7 +133,8 @@ class Engine:
             return None
         whole = union(fragments)
         try:
-            return whole.split(self._prepared.run(_job(whole.sql, inputs), inputs.inputs))
+            with PREPARED.time():
+                return whole.split(self._prepared.run(_job(whole.sql, inputs), inputs.inputs))
         except (NotRepeatable, PySparkException, Py4JError):
             return None
 

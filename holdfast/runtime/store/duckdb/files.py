@@ -85,6 +85,12 @@ def _lock(database: duckdb.DuckDBPyConnection) -> None:
     database.execute("SET lock_configuration = true")
 
 
+def data_bytes(folder: Path) -> int:
+    """How long the file is."""
+    file = folder / FILE
+    return file.stat().st_size if file.exists() else 0
+
+
 def wal_bytes(folder: Path) -> int:
     """How much is committed but not yet folded into the file."""
     try:

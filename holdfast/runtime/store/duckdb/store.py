@@ -21,7 +21,7 @@ from holdfast.runtime.store.duckdb import (
 from holdfast.runtime.store.duckdb.core import Core, unreadable
 from holdfast.runtime.store.duckdb.deadlines import Deadlines
 from holdfast.runtime.store.duckdb.facts import Facts
-from holdfast.runtime.store.duckdb.files import open_calculator, open_database
+from holdfast.runtime.store.duckdb.files import data_bytes, open_calculator, open_database, wal_bytes
 from holdfast.runtime.store.duckdb.ledger import Entry, ends_at
 from holdfast.runtime.store.duckdb.problems import telling
 from holdfast.runtime.store.duckdb.stage import DuckDbStage
@@ -54,6 +54,10 @@ class DuckDbStore:
     @property
     def id(self) -> StoreId:
         return self._id
+
+    def sizes(self) -> Mapping[str, int]:
+        """Bytes on disk: of the data, and of the log that is not folded into it yet."""
+        return {"data": data_bytes(self._core.folder), "log": wal_bytes(self._core.folder)}
 
     def close(self) -> None:
         with self._core.writing, telling():

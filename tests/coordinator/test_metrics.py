@@ -1,0 +1,68 @@
+"""The figures of a server that works."""
+
+import time
+
+import pyarrow as pa
+
+from holdfast.app import Service
+from holdfast.kafka.publisher import Outgoing
+from holdfast.metrics import REGISTRY
+from holdfast.names import QueryId, TopicName
+from holdfast.sql.parse import statements
+
+
+def figure(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(f"holdfast_{name}", labels) or 0.0
+
+
+def run(service: Service, text: str) -> None:
+    for parsed in statements(text):
+        service.execute(parsed, {})
+
+
+def write(service: Service, topic: str, *values: bytes) -> None:
+    rows = {"key": [b"k"] * len(values), "value": list(values), "timestamp": [1] * len(values)}
+    service._writer.write(Outgoing(TopicName(topic), pa.table(rows)))
+
+
+def settled(service: Service, topic: str, records: int) -> None:
+    deadline = time.monotonic() + 60
+    while figure("records_read_total", topic=topic) < records and time.monotonic() < deadline:
+        time.sleep(0.05)
+    while (
+        service._store.owed() or any(q.state != "RUNNING" for q in service.queries())
+    ) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def test_figures_follow_what_happens(service: Service) -> None:
+    topic = f"{service.settings.service_id}_in"
+    sink = f"{service.settings.service_id.upper()}_BIG"
+    run(
+        service,
+        f"CREATE STREAM s (k STRING KEY, n INT) WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON', PARTITIONS=1);"
+        f"CREATE STREAM {sink} AS SELECT k, n FROM s WHERE n > 1;",
+    )
+    ticks = figure("ticks_total", kind="tick")
+    commits, jobs = (
+        figure("commit_seconds_count"),
+        sum(figure("spark_job_seconds_count", plan=plan) for plan in ("prepared", "small", "large")),
+    )
+    settled(service, topic, 0)
+    write(service, topic, b'{"n": 1}', b'{"n": 2}', b"nonsense", b'{"n": 3}')
+    settled(service, topic, 4)
+    assert figure("records_read_total", topic=topic) == 4
+    assert figure("records_published_total", topic=sink) == 2
+    assert figure("undecodable_records_total", object=sink) == 1
+    assert figure("ticks_total", kind="tick") > ticks
+    assert figure("tick_seconds_count", kind="tick") == figure("ticks_total", kind="tick")
+    assert figure("commit_seconds_count") > commits
+    assert sum(figure("spark_job_seconds_count", plan=p) for p in ("prepared", "small", "large")) > jobs
+    assert figure("compaction_seconds_count") > 0
+    assert service.store_bytes()["data"] + service.store_bytes()["log"] > 0
+    (query,) = service.catalog.queries
+    deadline = time.monotonic() + 10
+    while any(lag.current != 4 for lag in service.lags()[query]) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    ((lag,),) = [service.lags()[QueryId(query)]]
+    assert (lag.topic, lag.current, lag.end) == (topic, 4, 4)
