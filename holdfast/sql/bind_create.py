@@ -18,7 +18,7 @@ from holdfast.runtime.plan.formats import TimestampColumn
 from holdfast.sql import statements as sql
 from holdfast.sql.bind_query import bind_query
 from holdfast.sql.bound import BoundCreateAs, BoundCreateSource, BoundNothing, BoundQuery, Target
-from holdfast.sql.formats import KAFKA, build_formats, check_format, check_key, wrap_features
+from holdfast.sql.formats import KAFKA, build_formats, check_format, check_key, check_value, wrap_features
 from holdfast.sql.properties import WithProperties, read_properties
 from holdfast.sql.relation import RESERVED_COLUMNS
 from holdfast.types import Column, Role, Scalar, Schema
@@ -134,7 +134,10 @@ def _target(
         value_format, side="value", position=with_.position("VALUE_FORMAT", "FORMAT") or statement.name.position
     )
     check_key(key_format, schema.key, position=key_position)
-    features = wrap_features(with_.wrap_single_value, schema.value, position=with_.position("WRAP_SINGLE_VALUE"))
+    check_value(value_format, schema.value, position=with_.position("VALUE_FORMAT", "FORMAT") or key_position)
+    features = wrap_features(
+        with_.wrap_single_value, value_format, schema.value, position=with_.position("WRAP_SINGLE_VALUE")
+    )
     return Target(
         kind=statement.kind,
         name=ObjectName(statement.name.text),

@@ -11,7 +11,7 @@ KAFKA = "KAFKA"
 JSON = "JSON"
 
 KEY_FORMATS = (KAFKA, JSON)
-VALUE_FORMATS = (JSON,)
+VALUE_FORMATS = (JSON, KAFKA)
 KNOWN_FORMATS = ("AVRO", "DELIMITED", JSON, "JSON_SR", KAFKA, "NONE", "PROTOBUF", "PROTOBUF_NOSR")
 
 KAFKA_TYPES = (Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE, Scalar.STRING, Scalar.BYTES)
@@ -39,20 +39,30 @@ def check_key(name: str, key: Sequence[Column], *, position: Position | None = N
     for column in key:
         if _has_map(column.type):
             raise BindError(
-                f'key column "{column.name}" cannot be or contain a MAP',
+                f'key column "{column.name}" of type {column.type} cannot be or contain a MAP',
                 detail="A MAP has no fixed order, so equal keys could be written in different ways.",
                 position=position,
             )
+    _check_kafka(name, key, side="key", position=position)
+
+
+def check_value(name: str, value: Sequence[Column], *, position: Position | None = None) -> None:
+    """Refuse value columns that the format cannot hold."""
+    _check_kafka(name, value, side="value", position=position)
+
+
+def _check_kafka(name: str, columns: Sequence[Column], *, side: str, position: Position | None) -> None:
     if name != KAFKA:
         return
-    hint = "Write WITH (KEY_FORMAT='JSON')."
-    if len(key) > 1:
-        names = ", ".join(column.name for column in key)
-        raise BindError(f"the key format KAFKA holds one column, not {len(key)}: {names}", hint=hint, position=position)
-    for column in key:
+    hint = f"Write WITH ({side.upper()}_FORMAT='JSON')."
+    if len(columns) > 1:
+        names = ", ".join(column.name for column in columns)
+        told = f"the {side} format KAFKA holds one column, not {len(columns)}: {names}"
+        raise BindError(told, hint=hint, position=position)
+    for column in columns:
         if column.type not in KAFKA_TYPES:
             raise BindError(
-                f'the key format KAFKA cannot hold column "{column.name}" of type {column.type}',
+                f'the {side} format KAFKA cannot hold column "{column.name}" of type {column.type}',
                 hint=hint,
                 position=position,
             )
@@ -75,11 +85,17 @@ def build_formats(
 
 
 def wrap_features(
-    wrap: bool | None, values: Sequence[Column], *, position: Position | None = None
+    wrap: bool | None, value_format: str, values: Sequence[Column], *, position: Position | None = None
 ) -> Maybe[tuple[SerdeFeature, ...]]:
     """What WRAP_SINGLE_VALUE asks for."""
     if wrap is None:
         return ABSENT
+    if wrap and value_format == KAFKA:
+        raise BindError(
+            "the value format KAFKA does not take WRAP_SINGLE_VALUE = TRUE",
+            detail="Its one column is never wrapped.",
+            position=position,
+        )
     if len(values) != 1:
         raise BindError("WRAP_SINGLE_VALUE needs exactly one value column", position=position)
     return (SerdeFeature.WRAP_SINGLES if wrap else SerdeFeature.UNWRAP_SINGLES,)

@@ -9,11 +9,25 @@ from holdfast.names import PLAIN, literal, quote
 from holdfast.runtime.expressions import tree
 from holdfast.runtime.expressions.lexer import OPENERS, RESERVED
 from holdfast.runtime.expressions.tree import Expression
+from holdfast.types import Array, Map, SqlType, Struct
 
 
 def format_name(name: str) -> str:
     """A name, in back-quotes when it would not be read back as itself."""
     return name if PLAIN.match(name) and name not in RESERVED and name not in OPENERS else quote(name)
+
+
+def format_type(type_: SqlType) -> str:
+    """A type inside an expression: the names of fields are written as other names are."""
+    match type_:
+        case Array(element):
+            return f"ARRAY<{format_type(element)}>"
+        case Map(key, value):
+            return f"MAP<{format_type(key)}, {format_type(value)}>"
+        case Struct(fields) if fields:
+            return f"STRUCT<{', '.join(f'{format_name(f.name)} {format_type(f.type)}' for f in fields)}>"
+        case _:
+            return str(type_)
 
 
 def format_named(named: tree.NamedExpression) -> str:
@@ -56,7 +70,7 @@ def format_expression(expression: Expression) -> str:
         case tree.Case():
             return _case(expression)
         case tree.Cast(operand, type_):
-            return f"CAST({format_expression(operand)} AS {type_})"
+            return f"CAST({format_expression(operand)} AS {format_type(type_)})"
         case tree.Call(name, arguments, star):
             return f"{format_name(name)}({'*' if star else _list(arguments)})"
         case tree.Subscript(base, index):
