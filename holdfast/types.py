@@ -74,7 +74,7 @@ class Struct:
     fields: tuple[StructField, ...]
 
     def __str__(self) -> str:
-        return f"STRUCT<{', '.join(map(str, self.fields))}>"
+        return f"STRUCT<{', '.join(map(str, self.fields)) or ' '}>"
 
 
 SqlType = Scalar | Decimal | Array | Map | Struct

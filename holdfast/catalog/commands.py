@@ -8,16 +8,24 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import reduce
-from typing import Self
+from typing import Self, assert_never
 
 from holdfast.catalog.objects import NO_PROPERTIES, QueryEntry, QueryState, Stream, Table, TopicSettings
 from holdfast.catalog.snapshot import EMPTY, Catalog
-from holdfast.errors import Feature, HoldfastError, NotYetSupported, PlanError
+from holdfast.errors import HoldfastError, PlanError
 from holdfast.names import ObjectName, QueryId, StoreId
-from holdfast.runtime.expressions.parse import parse_schema
+from holdfast.runtime.expressions.parse import parse_schema, parse_type
 from holdfast.runtime.plan import jsontext
 from holdfast.runtime.plan.codec import decode
-from holdfast.runtime.plan.ddl import AlterSource, CreateStream, CreateTable, DdlCommand, DropSource
+from holdfast.runtime.plan.ddl import (
+    AlterSource,
+    CreateStream,
+    CreateTable,
+    DdlCommand,
+    DropSource,
+    DropType,
+    RegisterType,
+)
 from holdfast.runtime.plan.document import QueryPlan
 from holdfast.runtime.plan.presence import given
 from holdfast.types import Schema
@@ -36,6 +44,7 @@ class CommandType(StrEnum):
 
     STREAM = "stream"
     TABLE = "table"
+    TYPE = "type"
     TERMINATE = "terminate"
 
 
@@ -44,6 +53,8 @@ class CommandAction(StrEnum):
 
     CREATE = "create"
     DROP = "drop"
+    INSERT = "insert"
+    ALTER = "alter"
     EXECUTE = "execute"
 
 
@@ -170,6 +181,7 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
                     schema=parse_schema(ddl.schema),
                     topic=ddl.topic_name,
                     formats=ddl.formats,
+                    window=given(ddl.window_info),
                     timestamp=given(ddl.timestamp_column),
                     read_only=bool(given(ddl.is_source)),
                     statement=command.statement,
@@ -181,8 +193,12 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
             return catalog.without_object(ddl.source_name)
         case AlterSource():
             return _alter(catalog, ddl)
+        case RegisterType():
+            return catalog.with_type(ddl.type_name, parse_type(ddl.type))
+        case DropType():
+            return catalog.without_type(ddl.type_name)
         case _:
-            raise NotYetSupported(Feature.STATEMENT, ddl.TAG)
+            assert_never(ddl)
 
 
 def _alter(catalog: Catalog, ddl: AlterSource) -> Catalog:

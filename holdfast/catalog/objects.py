@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
+from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.types import Schema
 
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
@@ -27,13 +28,17 @@ class TopicSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """An append-only reading of a topic. `query` is the query that writes it, None when others do."""
+    """An append-only reading of a topic. `query` is the query that made it, None when others write the topic.
+
+    With `window`, the topic's keys are windowed.
+    """
 
     KIND: ClassVar[str] = "stream"
     name: ObjectName
     schema: Schema
     topic: TopicName
     formats: Formats
+    window: WindowInfo | None = None
     timestamp: TimestampColumn | None = None
     read_only: bool = False
     statement: str = ""
@@ -48,13 +53,17 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """The latest row per key of a changelog topic or of a query. `query` is the query that writes it."""
+    """The latest row per key of a changelog topic or of a query. `query` is the query that writes it.
+
+    With `window`, there is a row per key and window.
+    """
 
     KIND: ClassVar[str] = "table"
     name: ObjectName
     schema: Schema
     topic: TopicName
     formats: Formats
+    window: WindowInfo | None = None
     timestamp: TimestampColumn | None = None
     read_only: bool = False
     statement: str = ""

@@ -7,14 +7,16 @@ from types import MappingProxyType
 from holdfast.catalog.objects import CatalogObject, QueryEntry, Stream, Table
 from holdfast.errors import DependentObjects, DuplicateObject, Position, UnknownObject, WrongObjectKind
 from holdfast.names import ObjectName, QueryId
+from holdfast.types import SqlType
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Objects and queries by name, in the order of their creation."""
+    """Objects, queries and named types, in the order of their creation."""
 
     objects: Mapping[ObjectName, CatalogObject] = field(default_factory=lambda: MappingProxyType({}))
     queries: Mapping[QueryId, QueryEntry] = field(default_factory=lambda: MappingProxyType({}))
+    types: Mapping[str, SqlType] = field(default_factory=lambda: MappingProxyType({}))
 
     # ---- finding
 
@@ -118,6 +120,12 @@ class Catalog:
             return self
         rest = {key: value for key, value in self.queries.items() if key != id}
         return replace(self, queries=MappingProxyType(rest))
+
+    def with_type(self, name: str, type_: SqlType) -> "Catalog":
+        return replace(self, types=MappingProxyType({**self.types, name: type_}))
+
+    def without_type(self, name: str) -> "Catalog":
+        return replace(self, types=MappingProxyType({n: t for n, t in self.types.items() if n != name}))
 
 
 EMPTY = Catalog()

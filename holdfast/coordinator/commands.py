@@ -3,22 +3,34 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 from holdfast.catalog.commands import DELETE_TOPIC, Command, apply, encode_command
 from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
 from holdfast.coordinator.cluster import Cluster
-from holdfast.errors import BindError, HoldfastError
+from holdfast.errors import BindError, Feature, HoldfastError, NotYetSupported
 from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.log import CommandLog
 from holdfast.names import QueryId, StoreId, TopicName
 from holdfast.planner.commands import commands_for
 from holdfast.planner.plan import Plannable
 from holdfast.runtime.plan.codec import decode
+from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.spark.build import build_query, build_table
 from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundCreateAs, BoundCreateSource, BoundNothing, BoundTerminate
+from holdfast.sql.bound import (
+    BoundAlter,
+    BoundCreateAs,
+    BoundCreateSource,
+    BoundCreateType,
+    BoundDrop,
+    BoundDropType,
+    BoundInsertSelect,
+    BoundNothing,
+    BoundTerminate,
+)
 from holdfast.sql.statements import Statement
 
 log = logging.getLogger(__name__)
@@ -121,8 +133,8 @@ class Commands:
         """Build what is new from its encoded plan, so that a plan that cannot run is refused and not stored."""
         sources = self._cluster.dataflow
         for name, found in after.objects.items():
-            if name not in self.catalog.objects and isinstance(found, Table) and not found.derived:
-                build_table(found.name, found.topic, found.schema, found.formats, found.timestamp)
+            if name not in self.catalog.objects:
+                _check_reads(found)
         for id_, entry in after.queries.items():
             if id_ in self.catalog.queries:
                 continue
@@ -130,6 +142,9 @@ class Commands:
                 raise HoldfastError(entry.reason)
             plan = decode(entry.plan).query
             assert plan is not None
+            sink = after.find(entry.sink) if entry.sink is not None else None
+            if sink is not None and sink.query != id_:
+                raise NotYetSupported(Feature.STATEMENT, "INSERT INTO … SELECT")
             build_query(plan, sources)
 
     def _create_topics(self, catalog: Catalog) -> None:
@@ -163,16 +178,38 @@ class Commands:
                 self._admin.delete(target.topic)
 
 
+def _check_reads(found: CatalogObject) -> None:
+    """Refuse an object over a topic whose records could not be read."""
+    if found.derived:
+        return
+    if found.window is not None:
+        raise NotYetSupported(Feature.PROPERTY, "WINDOW_TYPE")
+    if isinstance(found, Table):
+        build_table(found.name, found.topic, found.schema, found.formats, found.timestamp)
+    else:
+        Decoder(found.schema, found.formats).check()
+
+
 def _kept(properties: Mapping[str, str]) -> dict[str, str]:
     """The session's properties that change results."""
     return {name: value for name, value in properties.items() if name == "auto.offset.reset"}
 
 
-def _message(bound: object) -> str:
+def _message(bound: Plannable | BoundTerminate) -> str:
     match bound:
         case BoundCreateSource(target=target) | BoundCreateAs(target=target):
             return f"{target.kind.title()} {target.name} created."
+        case BoundInsertSelect(target=target):
+            return f"Query that writes to {target.name} created."
+        case BoundAlter(target=target):
+            return f"{target.KIND.title()} {target.name} altered."
+        case BoundCreateType(name=name):
+            return f"Type {name} created."
+        case BoundDropType(name=name):
+            return f"Type {name} dropped."
+        case BoundDrop(target=target):
+            return f"Source {target.name} dropped."
         case BoundTerminate():
             return "Query terminated."
         case _:
-            return f"Source {bound.target.name} dropped."  # type: ignore[attr-defined]
+            assert_never(bound)

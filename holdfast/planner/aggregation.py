@@ -7,53 +7,46 @@ select list and then of HAVING.
 
 from collections.abc import Iterable, Sequence
 
+from holdfast.planner.node import Node
 from holdfast.planner.texts import columns_text, context, expression_text, named_text
-from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression, NamedExpression
-from holdfast.runtime.expressions.typing import type_of
 from holdfast.runtime.functions.registry import is_aggregate
-from holdfast.runtime.plan.formats import Formats
+from holdfast.runtime.plan.formats import FormatInfo
 from holdfast.runtime.plan.steps import (
+    ExpressionText,
     Step,
     StreamAggregate,
     StreamGroupBy,
     StreamGroupByKey,
     StreamSelect,
+    StreamWindowedAggregate,
+    TableAggregate,
     TableFilter,
+    TableGroupBy,
     TableSelect,
 )
 from holdfast.sql.bound import BoundQuery
-from holdfast.sql.formats import build_formats, internal_key_format
-from holdfast.sql.relation import PSEUDO_COLUMNS
+from holdfast.sql.formats import KAFKA, NO_PROPERTIES, NONE, build_formats
+from holdfast.sql.relation import WINDOW_BOUNDS
 from holdfast.sql.walk import column_refs, rewrite, walk
 
 INTERNAL_COLUMN = "KSQL_INTERNAL_COL_"
 AGGREGATE_VARIABLE = "KSQL_AGG_VARIABLE_"
 
+Grouped = StreamGroupByKey | StreamGroupBy | TableGroupBy
 
-def plan_aggregation(source: Step, query: BoundQuery) -> Step:
-    """The steps from the filtered stream to the projected table."""
+
+def plan_aggregation(node: Node, query: BoundQuery) -> Step:
+    """The steps from the filtered rows to the projected table."""
     expressions = [column.expression for column in query.projection]
     results = [*expressions, query.having] if query.having is not None else expressions
     calls = [call for expression in results for call in _calls(expression)]
     required = _required(query)
     prepared = _prepared(required, calls)
     names = {named.expression: named.name for named in prepared}
-    formats = _internal_formats(query)
-    prepare = StreamSelect(
-        properties=context("Aggregate/Prepare"),
-        source=source,
-        key_column_names=tuple(column.name for column in query.source.schema.key),
-        selected_keys=None,
-        select_expressions=tuple(map(named_text, prepared)),
-    )
-    aggregated: Step = StreamAggregate(
-        properties=context("Aggregate/Aggregate"),
-        source=_group(prepare, query, formats),
-        internal_formats=formats,
-        non_aggregate_columns=tuple(required),
-        aggregation_functions=tuple(expression_text(_over_prepared(call, names)) for call in calls),
-    )
+    grouped = _group(_prepare(node, prepared), node, query)
+    functions = tuple(expression_text(_over_prepared(call, names)) for call in calls)
+    aggregated = _aggregate(grouped, query, tuple(required), functions)
     variables = iter(range(len(calls)))
     selected = {
         column.name: NamedExpression(column.name, _with_variables(column.expression, variables))
@@ -70,32 +63,69 @@ def plan_aggregation(source: Step, query: BoundQuery) -> Step:
         source=aggregated,
         key_column_names=query.keys,
         select_expressions=columns_text(selected[column.name] for column in query.values),
-        internal_formats=formats,
+        internal_formats=grouped.internal_formats,
     )
 
 
-def _group(prepare: Step, query: BoundQuery, formats: Formats) -> Step:
-    properties = context("Aggregate/GroupBy")
-    key = [ColumnRef(column.name) for column in query.source.schema.key]
-    if len(key) == 1 and list(query.group_by) == key:
-        return StreamGroupByKey(properties=properties, source=prepare, internal_formats=formats)
-    return StreamGroupBy(
+def _prepare(node: Node, prepared: Sequence[NamedExpression]) -> Step:
+    properties, expressions = context("Aggregate/Prepare"), tuple(map(named_text, prepared))
+    if node.stream:
+        return StreamSelect(
+            properties=properties,
+            source=node.step,
+            key_column_names=node.key_names,
+            selected_keys=None,
+            select_expressions=expressions,
+        )
+    return TableSelect(
         properties=properties,
-        source=prepare,
+        source=node.step,
+        key_column_names=node.key_names,
+        select_expressions=expressions,
+        internal_formats=node.formats,
+    )
+
+
+def _group(prepared: Step, node: Node, query: BoundQuery) -> Grouped:
+    """The rows in groups. A stream that has the key already stays where it is; a windowed one has more in its key."""
+    properties = context("Aggregate/GroupBy")
+    if node.stream and node.window is None and node.keyed_by(query.group_by):
+        return StreamGroupByKey(properties=properties, source=prepared, internal_formats=node.formats)
+    key_format = node.grouped_format(query.group_by, _default_for(node.key_format))
+    formats = build_formats(key_format, node.value_format, key_columns=len(query.group_by))
+    group = StreamGroupBy if node.stream else TableGroupBy
+    return group(
+        properties=properties,
+        source=prepared,
         internal_formats=formats,
         group_by_expressions=tuple(map(expression_text, query.group_by)),
     )
 
 
-def _internal_formats(query: BoundQuery) -> Formats:
-    columns = {column.name: column.type for column in query.source.schema.columns}
-    scope = Scope.of(ScopeColumn(name, type_) for name, type_ in {**PSEUDO_COLUMNS, **columns}.items())
-    types = [type_of(expression, scope) for expression in query.group_by]
-    source = query.source.formats
-    return build_formats(
-        internal_key_format(source.key_format.format, types),
-        source.value_format.format,
-        key_columns=len(types),
+def _default_for(key_format: FormatInfo) -> FormatInfo:
+    return FormatInfo(format=KAFKA, properties=NO_PROPERTIES) if key_format.format == NONE else key_format
+
+
+def _aggregate(
+    grouped: Grouped, query: BoundQuery, required: tuple[str, ...], functions: tuple[ExpressionText, ...]
+) -> Step:
+    properties, formats = context("Aggregate/Aggregate"), grouped.internal_formats
+    if query.window is not None:
+        return StreamWindowedAggregate(
+            properties=properties,
+            source=grouped,
+            internal_formats=formats,
+            non_aggregate_columns=required,
+            aggregation_functions=functions,
+            window_expression=query.window,
+        )
+    aggregate = TableAggregate if isinstance(grouped, TableGroupBy) else StreamAggregate
+    return aggregate(
+        properties=properties,
+        source=grouped,
+        internal_formats=formats,
+        non_aggregate_columns=required,
+        aggregation_functions=functions,
     )
 
 
@@ -109,7 +139,8 @@ def _required(query: BoundQuery) -> list[str]:
     parts += [query.where] if query.where is not None else []
     parts += query.group_by
     parts += [query.having] if query.having is not None else []
-    return list(dict.fromkeys(ref.name for part in parts for ref in column_refs(part)))
+    names = dict.fromkeys(ref.name for part in parts for ref in column_refs(part))
+    return [name for name in names if query.window is None or name not in WINDOW_BOUNDS]
 
 
 def _prepared(required: Sequence[str], calls: Sequence[Call]) -> list[NamedExpression]:

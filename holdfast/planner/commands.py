@@ -1,6 +1,7 @@
 """From statements to commands, the records of the command topic."""
 
 from collections.abc import Mapping
+from typing import assert_never
 
 from holdfast.catalog.commands import (
     DELETE_TOPIC,
@@ -17,7 +18,16 @@ from holdfast.names import StoreId
 from holdfast.planner.plan import Plannable, plan
 from holdfast.runtime.plan.codec import encode
 from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundDrop, BoundTerminate
+from holdfast.sql.bound import (
+    BoundAlter,
+    BoundCreateAs,
+    BoundCreateSource,
+    BoundCreateType,
+    BoundDrop,
+    BoundDropType,
+    BoundInsertSelect,
+    BoundTerminate,
+)
 from holdfast.sql.parse import parse
 
 
@@ -37,18 +47,42 @@ def commands_for(
         ids = [CommandId(CommandType.TERMINATE, query.id, CommandAction.EXECUTE) for query in bound.queries]
         return tuple(Command(id=id_, statement=text, store_id=store_id) for id_ in ids)
     encoded = encode(plan(bound, text=text, number=number))
-    if isinstance(bound, BoundDrop):
-        id_ = CommandId(bound.target.KIND, bound.target.name, CommandAction.DROP)
-        extra = {DELETE_TOPIC: "true"} if bound.delete_topic else {}
-    else:
-        id_ = CommandId(bound.target.kind.lower(), bound.target.name, CommandAction.CREATE)
-        extra = topic_properties(bound.target.topic_settings)
+    id_, extra = _id(bound), _kept(bound)
     return (Command(id=id_, statement=text, plan=encoded, properties={**properties, **extra}, store_id=store_id),)
+
+
+def _id(bound: Plannable) -> CommandId:
+    match bound:
+        case BoundCreateSource() | BoundCreateAs():
+            return CommandId(bound.target.kind.lower(), bound.target.name, CommandAction.CREATE)
+        case BoundDrop():
+            return CommandId(bound.target.KIND, bound.target.name, CommandAction.DROP)
+        case BoundInsertSelect():
+            return CommandId(bound.target.KIND, bound.target.name, CommandAction.INSERT)
+        case BoundAlter():
+            return CommandId(bound.target.KIND, bound.target.name, CommandAction.ALTER)
+        case BoundCreateType():
+            return CommandId(CommandType.TYPE, bound.name, CommandAction.CREATE)
+        case BoundDropType():
+            return CommandId(CommandType.TYPE, bound.name, CommandAction.DROP)
+        case _:
+            assert_never(bound)
+
+
+def _kept(bound: Plannable) -> Mapping[str, str]:
+    """What a command says besides its plan."""
+    match bound:
+        case BoundCreateSource() | BoundCreateAs():
+            return topic_properties(bound.target.topic_settings)
+        case BoundDrop(delete_topic=True):
+            return {DELETE_TOPIC: "true"}
+        case _:
+            return NO_PROPERTIES
 
 
 def replan(catalog: Catalog, command: Command) -> bytes:
     """The encoded plan of a command that was written without one; given to `holdfast.catalog.commands.apply`."""
-    parsed = parse(command.statement)
+    parsed = parse(command.statement, catalog.types)
     if len(parsed) != 1:
         raise PlanError("the command has no plan, and its text is not one statement")
     bound = bind(parsed[0].statement, catalog, command.properties)

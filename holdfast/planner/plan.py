@@ -1,14 +1,37 @@
 """From bound statements to plans. Pure: the same statement and number give the same plan."""
 
-from holdfast.names import QueryId
-from holdfast.planner.query import plan_steps
-from holdfast.runtime.plan.ddl import CreateStream, CreateTable, DdlCommand, DropSource
+from holdfast.names import ObjectName, QueryId
+from holdfast.planner.query import plan_insert, plan_steps
+from holdfast.runtime.plan.ddl import (
+    AlterSource,
+    CreateStream,
+    CreateTable,
+    DdlCommand,
+    DropSource,
+    DropType,
+    RegisterType,
+    SourceType,
+    TypeText,
+)
 from holdfast.runtime.plan.document import Plan, QueryPlan
 from holdfast.runtime.plan.sources import SchemaText
-from holdfast.sql.bound import BoundCreateAs, BoundCreateSource, BoundDrop, Target
+from holdfast.runtime.plan.steps import Step
+from holdfast.sql.bound import (
+    BoundAlter,
+    BoundCreateAs,
+    BoundCreateSource,
+    BoundCreateType,
+    BoundDrop,
+    BoundDropType,
+    BoundInsertSelect,
+    BoundQuery,
+    Target,
+)
 from holdfast.sql.statements import ObjectKind
 
-Plannable = BoundCreateSource | BoundCreateAs | BoundDrop
+Plannable = (
+    BoundCreateSource | BoundCreateAs | BoundInsertSelect | BoundDrop | BoundCreateType | BoundDropType | BoundAlter
+)
 """The statements that become commands with a plan."""
 
 
@@ -16,19 +39,45 @@ def plan(bound: Plannable, *, text: str, number: int) -> Plan:
     """The plan of a statement; `text` is what the user wrote, `number` makes its query id unique."""
     match bound:
         case BoundCreateSource():
-            return Plan(statement_text=text, ddl_command=_create(bound.target), query_plan=None)
+            return _ddl(text, _create(bound.target))
         case BoundCreateAs():
-            query = QueryPlan(
-                sources=(bound.query.source.name,),
-                sink=bound.target.name,
-                physical_plan=plan_steps(bound.query, bound.target),
-                query_id=query_id(bound.target, number),
-                runtime_id=None,
-            )
+            steps = plan_steps(bound.query, bound.target)
+            query = _query(bound.query, bound.target.name, steps, query_id(bound.target, number))
             return Plan(statement_text=text, ddl_command=_create(bound.target), query_plan=query)
+        case BoundInsertSelect():
+            id_ = QueryId(bound.query_id or f"INSERTQUERY_{number}")
+            query = _query(bound.query, bound.target.name, plan_insert(bound.query, bound.target), id_)
+            return Plan(statement_text=text, ddl_command=None, query_plan=query)
         case BoundDrop():
-            drop = DropSource(source_name=bound.target.name)
-            return Plan(statement_text=text, ddl_command=drop, query_plan=None)
+            return _ddl(text, DropSource(source_name=bound.target.name))
+        case BoundCreateType():
+            return _ddl(text, RegisterType(type=TypeText(str(bound.type)), type_name=bound.name))
+        case BoundDropType():
+            return _ddl(text, DropType(type_name=bound.name))
+        case BoundAlter():
+            return _ddl(text, _alter(bound))
+
+
+def _ddl(text: str, command: DdlCommand) -> Plan:
+    return Plan(statement_text=text, ddl_command=command, query_plan=None)
+
+
+def _alter(bound: BoundAlter) -> AlterSource:
+    return AlterSource(
+        source_name=bound.target.name,
+        ksql_type=SourceType(bound.target.KIND.upper()),
+        new_columns=tuple(SchemaText(str(column)) for column in bound.columns),
+    )
+
+
+def _query(query: BoundQuery, sink: ObjectName, steps: Step, id_: QueryId) -> QueryPlan:
+    return QueryPlan(
+        sources=tuple(sorted(source.object.name for source in query.sources)),
+        sink=sink,
+        physical_plan=steps,
+        query_id=id_,
+        runtime_id=None,
+    )
 
 
 def query_id(target: Target, number: int) -> QueryId:
@@ -44,7 +93,7 @@ def _create(target: Target) -> DdlCommand:
         timestamp_column=target.timestamp,
         topic_name=target.topic,
         formats=target.formats,
-        window_info=None,
+        window_info=target.window,
         or_replace=target.or_replace,
         is_source=target.read_only,
     )

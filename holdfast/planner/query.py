@@ -1,105 +1,103 @@
 """The steps of a query, in ksqlDB's own vocabulary and shape."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from holdfast.catalog.objects import CatalogObject, Stream
+from holdfast.catalog.objects import CatalogObject
 from holdfast.planner.aggregation import plan_aggregation
+from holdfast.planner.join import plan_join
+from holdfast.planner.node import Node
+from holdfast.planner.rekey import rekey
+from holdfast.planner.source import plan_source
 from holdfast.planner.texts import columns_text, context, expression_text
 from holdfast.runtime.expressions.tree import ColumnRef, Expression, NamedExpression
-from holdfast.runtime.plan.formats import Formats
-from holdfast.runtime.plan.sources import SchemaText, StreamSource, TableSource
 from holdfast.runtime.plan.steps import (
     Step,
     StreamFilter,
+    StreamFlatMap,
     StreamSelect,
     StreamSink,
     TableFilter,
     TableSelect,
     TableSink,
 )
-from holdfast.sql.bound import BoundColumn, BoundQuery, BoundSelect, Target
-from holdfast.sql.formats import build_formats
+from holdfast.sql.bound import BoundColumn, BoundJoin, BoundQuery, BoundSelect, Target
 from holdfast.sql.statements import ObjectKind
-
-PSEUDO_COLUMN_VERSION = 1
-"""ROWTIME, ROWPARTITION and ROWOFFSET."""
 
 
 def plan_steps(query: BoundQuery, target: Target) -> Step:
-    """The steps from the source's topic to the target's."""
-    source = query.source
-    step = _filter(_source(source), source, query.where)
-    step = plan_aggregation(step, query) if query.aggregates else _project(step, source, query.keys, query.values)
+    """The steps from the sources' topics to the target's."""
     sink = StreamSink if target.kind is ObjectKind.STREAM else TableSink
     return sink(
         properties=context(target.name),
-        source=step,
+        source=_result(query),
         formats=target.formats,
         topic_name=target.topic,
         timestamp_column=target.timestamp,
     )
 
 
+def plan_insert(query: BoundQuery, target: CatalogObject) -> Step:
+    """The steps from the sources' topics to that of a stream which is there already."""
+    return StreamSink(
+        properties=context(target.name),
+        source=_result(query),
+        formats=target.formats,
+        topic_name=target.topic,
+        timestamp_column=None,
+    )
+
+
 def plan_select(select: BoundSelect) -> Step:
     """The steps of a client's query, which has no sink. Rows keep the key of what they come from, shown or not."""
     source = select.relation
-    step = _filter(_source(source), source, select.where)
+    node = _filter(plan_source(source), select.where)
     shown = {column.expression: column.name for column in reversed(select.columns)}
     keys = {key.name: shown.get(ColumnRef(key.name), key.name) for key in source.schema.key}
     named = {(name, ColumnRef(key)) for key, name in keys.items()}
     values = [column for column in select.columns if (column.name, column.expression) not in named]
-    return _project(step, source, tuple(keys.values()), values)
+    return _project(node, tuple(keys.values()), values)
 
 
-def _source(source: CatalogObject) -> Step:
-    properties, schema = context("KsqlTopic/Source"), SchemaText(str(source.schema))
-    if isinstance(source, Stream):
-        return StreamSource(
-            properties=properties,
-            topic_name=source.topic,
-            formats=source.formats,
-            timestamp_column=source.timestamp,
-            source_schema=schema,
-            pseudo_column_version=PSEUDO_COLUMN_VERSION,
-        )
-    return TableSource(
-        properties=properties,
-        topic_name=source.topic,
-        formats=source.formats,
-        timestamp_column=source.timestamp,
-        source_schema=schema,
-        pseudo_column_version=PSEUDO_COLUMN_VERSION,
-        state_store_formats=_stored(source),
-    )
+def _result(query: BoundQuery) -> Step:
+    node = plan_join(query.input) if isinstance(query.input, BoundJoin) else plan_source(query.input.object)
+    node = _filter(node, query.where)
+    if query.partition_by:
+        node = rekey(node, query.partition_by, "PartitionBy")
+    if query.table_functions:
+        node = _flat_map(node, query)
+    if query.aggregates:
+        return plan_aggregation(node, query)
+    return _project(node, query.keys, query.values)
 
 
-def _filter(step: Step, source: CatalogObject, where: Expression | None) -> Step:
+def _filter(node: Node, where: Expression | None) -> Node:
     if where is None:
-        return step
-    filter_ = StreamFilter if isinstance(source, Stream) else TableFilter
-    return filter_(properties=context("WhereFilter"), source=step, filter_expression=expression_text(where))
+        return node
+    filter_ = StreamFilter if node.stream else TableFilter
+    step = filter_(properties=context("WhereFilter"), source=node.step, filter_expression=expression_text(where))
+    return replace(node, step=step)
 
 
-def _project(step: Step, source: CatalogObject, keys: Sequence[str], values: Iterable[BoundColumn]) -> Step:
+def _flat_map(node: Node, query: BoundQuery) -> Node:
+    calls = tuple(map(expression_text, query.table_functions))
+    return replace(node, step=StreamFlatMap(properties=context("FlatMap"), source=node.step, table_functions=calls))
+
+
+def _project(node: Node, keys: Sequence[str], values: Iterable[BoundColumn]) -> Step:
     expressions = columns_text(NamedExpression(column.name, column.expression) for column in values)
-    if isinstance(source, Stream):
+    if node.stream:
         return StreamSelect(
             properties=context("Project"),
-            source=step,
+            source=node.step,
             key_column_names=tuple(keys),
             selected_keys=None,
             select_expressions=expressions,
         )
     return TableSelect(
         properties=context("Project"),
-        source=step,
+        source=node.step,
         key_column_names=tuple(keys),
         select_expressions=expressions,
-        internal_formats=_stored(source),
+        internal_formats=node.formats,
     )
-
-
-def _stored(source: CatalogObject) -> Formats:
-    """How a table's rows are kept inside a query: as in its topic, but never unwrapped."""
-    formats = source.formats
-    return build_formats(formats.key_format.format, formats.value_format.format, key_columns=len(source.schema.key))

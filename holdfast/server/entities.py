@@ -6,16 +6,27 @@ from typing import Any
 from holdfast.catalog.objects import CatalogObject, QueryEntry
 from holdfast.catalog.snapshot import Catalog
 from holdfast.names import QueryId, TopicName, quote
-from holdfast.runtime.functions.declaration import AggregateFunction, Function, Signature, named
+from holdfast.runtime.functions.declaration import (
+    AggregateFunction,
+    Function,
+    ScalarFunction,
+    Signature,
+    TableFunction,
+    named,
+)
 from holdfast.runtime.functions.registry import functions
 from holdfast.server.problems import Json
 from holdfast.server.pushes import OpenPush
 from holdfast.server.service import Done, QueryInfo
 from holdfast.sql.bound import (
+    BoundAlter,
     BoundCreateAs,
     BoundCreateSource,
+    BoundCreateType,
     BoundDrop,
+    BoundDropType,
     BoundInsert,
+    BoundInsertSelect,
     BoundNothing,
     BoundSelect,
     BoundStatement,
@@ -26,6 +37,7 @@ from holdfast.types import Array, Column, Decimal, Map, Role, Scalar, Schema, Sq
 
 INTERNAL = ("_holdfast_", "__")
 """How the names of topics begin that are nobody's data."""
+FUNCTION_TYPES = {ScalarFunction: "SCALAR", AggregateFunction: "AGGREGATE", TableFunction: "TABLE"}
 
 
 def entity(kind: str, text: str, warnings: Sequence[str] = (), **more: Any) -> Json:
@@ -61,6 +73,14 @@ def command_id(bound: BoundStatement) -> str:
             return f"{dropped.KIND}/{quote(dropped.name)}/drop"
         case BoundInsert(target=written):
             return f"{written.KIND}/{quote(written.name)}/execute"
+        case BoundInsertSelect(target=written):
+            return f"{written.KIND}/{quote(written.name)}/create"
+        case BoundAlter(target=altered):
+            return f"{altered.KIND}/{quote(altered.name)}/alter"
+        case BoundCreateType(name=name):
+            return f"type/{quote(name)}/create"
+        case BoundDropType(name=name):
+            return f"type/{quote(name)}/drop"
         case BoundTerminate(queries=queries):
             return f"terminate/{queries[0].id if len(queries) == 1 else 'ALL'}/execute"
         case BoundNothing():
@@ -149,7 +169,7 @@ def described_function(text: str, function: Function) -> Json:
 
 
 def _kind(function: Function) -> str:
-    return "AGGREGATE" if isinstance(function, AggregateFunction) else "SCALAR"
+    return FUNCTION_TYPES[type(function)]
 
 
 def _form(function: Function, form: Signature) -> Json:
@@ -163,6 +183,10 @@ def _form(function: Function, form: Signature) -> Json:
         for place, (name, parameter) in enumerate(zip(named(function, form), form.parameters, strict=True))
     ]
     return {"arguments": arguments, "returnType": form.returns_text, "description": function.doc}
+
+
+def listed_types(text: str, types: Mapping[str, SqlType]) -> Json:
+    return entity("type_list", text, types={name: type_json(type_) for name, type_ in sorted(types.items())})
 
 
 def properties(text: str, session: Mapping[str, str]) -> Json:
@@ -196,7 +220,7 @@ def described(found: CatalogObject, catalog: Catalog, queries: Iterable[QueryInf
 
     return {
         "name": found.name,
-        "windowType": None,
+        "windowType": found.window.type if found.window is not None else None,
         "readQueries": of(catalog.readers(found.name)),
         "writeQueries": of(catalog.writers(found.name)),
         "fields": fields(found.schema),

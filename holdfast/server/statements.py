@@ -14,11 +14,15 @@ from holdfast.server.statuses import Statuses
 from holdfast.sql import statements as sql
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import (
+    BoundAlter,
     BoundCreateAs,
     BoundCreateSource,
+    BoundCreateType,
     BoundDrop,
+    BoundDropType,
     BoundExplain,
     BoundInsert,
+    BoundInsertSelect,
     BoundNothing,
     BoundSelect,
     BoundTerminate,
@@ -43,7 +47,7 @@ class Statements:
 
     def read_select(self, asked: Asked) -> tuple[BoundSelect, str]:
         """The one query of a request to /query-stream or /query, and its words."""
-        script = Script(asked.text, asked.variables)
+        script = Script(asked.text, asked.variables, lambda: self._service.catalog.types)
         current = asked.text
         try:
             parsed = list(script)
@@ -78,7 +82,7 @@ class _Run:
 
     def run(self) -> list[Json]:
         done: list[Json] = []
-        script = Script(self._text, self._variables)
+        script = Script(self._text, self._variables, lambda: self._service.catalog.types)
         current, rest = self._text, iter(script)
         try:
             while (parsed := next(rest, None)) is not None:
@@ -102,7 +106,16 @@ class _Run:
                 return ended
             raise
         match bound:
-            case BoundCreateSource() | BoundCreateAs() | BoundDrop() | BoundTerminate():
+            case (
+                BoundCreateSource()
+                | BoundCreateAs()
+                | BoundInsertSelect()
+                | BoundAlter()
+                | BoundCreateType()
+                | BoundDropType()
+                | BoundDrop()
+                | BoundTerminate()
+            ):
                 done = self._service.execute(parsed, self._session)
                 command = entities.command_id(bound)
                 self._statuses.note(command, done.message, done.query)
@@ -180,6 +193,8 @@ class _Run:
                 return entities.properties(text, self._session)
             case sql.Listing.FUNCTIONS:
                 return entities.listed_functions(text)
+            case sql.Listing.TYPES:
+                return entities.listed_types(text, catalog.types)
             case sql.Listing.VARIABLES:
                 return entities.variables(text, self._variables)
             case _:

@@ -8,9 +8,12 @@ from holdfast.catalog.snapshot import Catalog, wrong_kind
 from holdfast.errors import Feature, NotSupported, NotYetSupported
 from holdfast.runtime.functions.registry import function
 from holdfast.sql import statements as sql
+from holdfast.sql.bind_alter import bind_alter
 from holdfast.sql.bind_create import bind_create_as, bind_create_source
 from holdfast.sql.bind_insert import bind_insert
+from holdfast.sql.bind_insert_select import bind_insert_select
 from holdfast.sql.bind_query import bind_select
+from holdfast.sql.bind_type import bind_create_type, bind_drop_type
 from holdfast.sql.bound import BoundDrop, BoundExplain, BoundNothing, BoundStatement, BoundTerminate
 from holdfast.sql.session import check_property
 
@@ -39,10 +42,18 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
             return bind_create_as(statement, catalog, properties)
         case sql.InsertValues():
             return bind_insert(statement, catalog)
+        case sql.InsertSelect():
+            return bind_insert_select(statement, catalog, properties)
         case sql.Select():
             return bind_select(statement, catalog)
         case sql.Drop():
             return _bind_drop(statement, catalog)
+        case sql.CreateType():
+            return bind_create_type(statement, catalog)
+        case sql.DropType():
+            return bind_drop_type(statement, catalog)
+        case sql.Alter():
+            return bind_alter(statement, catalog)
         case sql.Terminate():
             return _bind_terminate(statement, catalog)
         case sql.ExplainStatement():

@@ -1,8 +1,8 @@
 """CREATE STREAM and CREATE TABLE, over a topic and from a query."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from holdfast.catalog.objects import Stream, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import (
     BindError,
@@ -14,18 +14,24 @@ from holdfast.errors import (
     WrongObjectKind,
 )
 from holdfast.names import ObjectName, TopicName
-from holdfast.runtime.plan.formats import TimestampColumn
+from holdfast.runtime.plan.formats import FormatInfo, TimestampColumn
+from holdfast.runtime.plan.presence import given
 from holdfast.sql import statements as sql
+from holdfast.sql.bind_joins import is_stream
 from holdfast.sql.bind_query import bind_query
 from holdfast.sql.bound import BoundCreateAs, BoundCreateSource, BoundNothing, BoundQuery, Target
-from holdfast.sql.formats import KAFKA, build_formats, check_format, check_key, check_value, wrap_features
-from holdfast.sql.properties import WithProperties, read_properties
+from holdfast.sql.formats import KAFKA, NONE, build_formats, check_key, check_value, format_info, wrap_features
+from holdfast.sql.properties import OF_SOURCES, WithProperties, read_properties
 from holdfast.sql.relation import RESERVED_COLUMNS
-from holdfast.types import Column, Role, Scalar, Schema
+from holdfast.sql.windows import result_window
+from holdfast.types import Array, Column, Role, Scalar, Schema, Struct, StructField
 
 DEFAULT_KEY_FORMAT = "ksql.persistence.default.format.key"
 DEFAULT_VALUE_FORMAT = "ksql.persistence.default.format.value"
+WRAP_SINGLES = "ksql.persistence.wrap.single.values"
 TOPIC_PREFIX = "ksql.output.topic.name.prefix"
+HEADERS = Array(Struct((StructField("KEY", Scalar.STRING), StructField("VALUE", Scalar.BYTES))))
+"""All headers of a record."""
 
 
 def bind_create_source(
@@ -35,7 +41,7 @@ def bind_create_source(
     nothing = _taken(statement, catalog)
     if nothing is not None:
         return nothing
-    with_ = read_properties(statement.properties)
+    with_ = read_properties(statement.properties, OF_SOURCES)
     schema = Schema(tuple(_column(column, statement.kind) for column in statement.columns))
     _check_columns(statement)
     if with_.topic is None:
@@ -58,9 +64,11 @@ def bind_create_source(
             hint=f"Write VALUE_FORMAT='JSON', or SET '{DEFAULT_VALUE_FORMAT}'='JSON'.",
             position=statement.name.position,
         )
-    return BoundCreateSource(
-        target=_target(statement, with_, schema, with_.topic, key_format, value_format, read_only=statement.read_only)
-    )
+    if with_.window is not None and not schema.key:
+        raise BindError("a windowed topic needs a key column", position=with_.position("WINDOW_TYPE"))
+    key_info, value_info = _formats(statement, with_, key_format, value_format)
+    target = _target(statement, with_, schema, with_.topic, key_info, value_info, properties)
+    return BoundCreateSource(target=replace(target, window=with_.window, read_only=statement.read_only))
 
 
 def bind_create_as(
@@ -73,30 +81,25 @@ def bind_create_as(
     with_ = read_properties(statement.properties)
     query = bind_query(statement.select, catalog)
     _check_kind(statement, query)
-    types = {column.name: column.type for column in query.projection}
-    schema = Schema(
-        (
-            *(Column(name, types[name], Role.KEY) for name in query.keys),
-            *(Column(column.name, column.type) for column in query.values),
-        )
-    )
-    source = query.source.formats
+    schema = schema_of(query)
     topic = with_.topic or TopicName(properties.get(TOPIC_PREFIX, "") + statement.name.text)
-    if topic == query.source.topic:
-        raise BindError(
-            f"the query cannot write to the topic that it reads: '{topic}'",
-            hint="Give it another topic: WITH (KAFKA_TOPIC='…').",
-            position=with_.position("KAFKA_TOPIC") or statement.name.position,
-        )
-    target = _target(
-        statement,
-        with_,
-        schema,
-        topic,
-        with_.key_format or source.key_format.format,
-        with_.value_format or source.value_format.format,
-    )
-    return BoundCreateAs(target=target, query=query)
+    for source in query.sources:
+        if topic == source.object.topic:
+            raise BindError(
+                f"the query cannot write to the topic that it reads: '{topic}'",
+                hint="Give it another topic: WITH (KAFKA_TOPIC='…').",
+                position=with_.position("KAFKA_TOPIC") or statement.name.position,
+            )
+    key_info, value_info = _inherited_formats(statement, with_, query, schema, properties)
+    target = _target(statement, with_, schema, topic, key_info, value_info, properties)
+    return BoundCreateAs(target=replace(target, window=result_window(query)), query=query)
+
+
+def schema_of(query: BoundQuery) -> Schema:
+    """The columns of a query's result, its key first."""
+    types = {column.name: column.type for column in query.projection}
+    keys = (Column(name, types[name], Role.KEY) for name in query.keys)
+    return Schema((*keys, *(Column(column.name, column.type) for column in query.values)))
 
 
 def _taken(statement: sql.CreateSource | sql.CreateAs, catalog: Catalog) -> BoundNothing | None:
@@ -118,36 +121,71 @@ def _taken(statement: sql.CreateSource | sql.CreateAs, catalog: Catalog) -> Boun
     return None
 
 
+def _formats(
+    statement: sql.CreateSource | sql.CreateAs,
+    with_: WithProperties,
+    key: str,
+    value: str,
+    inherited: str | None = None,
+) -> tuple[FormatInfo, FormatInfo]:
+    name = statement.name.position
+    key_position = with_.position("KEY_FORMAT", "FORMAT") or name
+    value_position = with_.position("VALUE_FORMAT", "FORMAT") or name
+    return (
+        format_info(key, side="key", delimiter=with_.key_delimiter, position=key_position),
+        format_info(value, side="value", delimiter=with_.value_delimiter or inherited, position=value_position),
+    )
+
+
+def _inherited_formats(
+    statement: sql.CreateAs, with_: WithProperties, query: BoundQuery, schema: Schema, properties: Mapping[str, str]
+) -> tuple[FormatInfo, FormatInfo]:
+    """The formats that are given, else those of the query's source; a key that NONE cannot hold gets the default."""
+    source = query.source.formats
+    key = with_.key_format or source.key_format.format
+    if key == NONE and with_.key_format is None and schema.key:
+        key = properties.get(DEFAULT_KEY_FORMAT, KAFKA).upper()
+    if with_.key_format not in (None, NONE) and not schema.key:
+        raise BindError(
+            "KEY_FORMAT is given, but the result has no key columns",
+            hint="Leave it out.",
+            position=with_.position("KEY_FORMAT", "FORMAT"),
+        )
+    value = with_.value_format or source.value_format.format
+    options = given(source.value_format.properties)
+    inherited = given(options.delimiter) if options is not None and value == source.value_format.format else None
+    return _formats(statement, with_, key, value, inherited)
+
+
 def _target(
     statement: sql.CreateSource | sql.CreateAs,
     with_: WithProperties,
     schema: Schema,
     topic: TopicName,
-    key_format: str,
-    value_format: str,
-    *,
-    read_only: bool = False,
+    key: FormatInfo,
+    value: FormatInfo,
+    properties: Mapping[str, str],
 ) -> Target:
-    key_position = with_.position("KEY_FORMAT", "FORMAT") or statement.name.position
-    check_format(key_format, side="key", position=key_position)
-    check_format(
-        value_format, side="value", position=with_.position("VALUE_FORMAT", "FORMAT") or statement.name.position
-    )
-    check_key(key_format, schema.key, position=key_position)
-    check_value(value_format, schema.value, position=with_.position("VALUE_FORMAT", "FORMAT") or key_position)
+    name = statement.name.position
+    check_key(key.format, schema.key, position=with_.position("KEY_FORMAT", "FORMAT") or name)
+    check_value(value.format, schema.value, position=with_.position("VALUE_FORMAT", "FORMAT") or name)
+    default = properties.get(WRAP_SINGLES)
     features = wrap_features(
-        with_.wrap_single_value, value_format, schema.value, position=with_.position("WRAP_SINGLE_VALUE")
+        with_.wrap_single_value,
+        value.format,
+        schema.value,
+        default=None if default is None else default.lower() == "true",
+        position=with_.position("WRAP_SINGLE_VALUE"),
     )
     return Target(
         kind=statement.kind,
         name=ObjectName(statement.name.text),
         schema=schema,
         topic=topic,
-        formats=build_formats(key_format, value_format, key_columns=len(schema.key), value_features=features),
+        formats=build_formats(key, value, key_columns=len(schema.key), value_features=features),
         timestamp=_timestamp(with_, schema, statement.name.text),
         topic_settings=with_.topic_settings,
         or_replace=statement.or_replace,
-        read_only=read_only,
     )
 
 
@@ -161,9 +199,17 @@ def _column(column: sql.ColumnDefinition, kind: sql.ObjectKind) -> Column:
         case sql.Marker.PRIMARY_KEY, sql.ObjectKind.STREAM:
             raise _wrong_marker(column, "KEY", kind)
         case sql.Marker.HEADERS, _:
-            message = "HEADERS columns are not supported yet"
-            raise NotYetSupported(Feature.COLUMN, "HEADERS", message, position=column.position)
+            return _header(column)
     return Column(column.name, column.type, Role.VALUE if column.marker is sql.Marker.NONE else Role.KEY)
+
+
+def _header(column: sql.ColumnDefinition) -> Column:
+    wanted, written = (HEADERS, "HEADERS") if column.header is None else (Scalar.BYTES, f"HEADER('{column.header}')")
+    if column.type != wanted:
+        raise TypeMismatch(
+            f'the {written} column "{column.name}" must be {wanted}, not {column.type}', position=column.position
+        )
+    return Column(column.name, column.type, Role.HEADERS, column.header)
 
 
 def _wrong_marker(column: sql.ColumnDefinition, wanted: str, kind: sql.ObjectKind) -> BindError:
@@ -191,6 +237,10 @@ def _check_columns(statement: sql.CreateSource) -> None:
         if column.name in seen:
             raise BindError(f'column "{column.name}" is declared twice', position=column.position)
         seen.add(column.name)
+    every = [column for column in statement.columns if column.marker is sql.Marker.HEADERS and column.header is None]
+    headers = [column for column in statement.columns if column.marker is sql.Marker.HEADERS]
+    if every and len(headers) > 1:
+        raise BindError("a HEADERS column has all headers and must be the only one", position=headers[1].position)
 
 
 def _timestamp(with_: WithProperties, schema: Schema, relation: str) -> TimestampColumn | None:
@@ -227,13 +277,12 @@ def _check_timestamp_type(column: Column, pattern: str | None, position: Positio
 
 
 def _check_kind(statement: sql.CreateAs, query: BoundQuery) -> None:
-    wanted, reason = sql.ObjectKind.STREAM, f"{query.source.name} is a stream and the query does not aggregate."
+    names = " and ".join(source.object.name for source in query.sources)
+    wanted, reason = sql.ObjectKind.STREAM, f"{names} is a stream and the query does not aggregate."
     if query.aggregates:
         wanted, reason = sql.ObjectKind.TABLE, "An aggregation gives a table."
-    elif isinstance(query.source, Table):
-        wanted, reason = sql.ObjectKind.TABLE, f"{query.source.name} is a table."
-    else:
-        assert isinstance(query.source, Stream)
+    elif not is_stream(query.input):
+        wanted, reason = sql.ObjectKind.TABLE, f"{names} is a table."
     if statement.kind is not wanted:
         raise WrongObjectKind(
             f"the result of this query is a {wanted.lower()}, not a {statement.kind.lower()}",

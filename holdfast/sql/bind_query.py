@@ -1,73 +1,131 @@
-"""Queries: those that CREATE … AS stores, and those that a client asks."""
+"""Queries: those that CREATE … AS and INSERT INTO store, and those that a client asks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from holdfast.catalog.objects import Stream, Table
+from holdfast.catalog.objects import Stream
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import BindError, Feature, NotSupported, NotYetSupported, WrongObjectKind
-from holdfast.runtime.expressions.text import format_expression
-from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression, Lambda
-from holdfast.runtime.functions.registry import functions, is_aggregate
+from holdfast.runtime.expressions.tree import ColumnRef, Expression
 from holdfast.sql import statements as sql
-from holdfast.sql.bound import BoundColumn, BoundQuery, BoundSelect, SelectKind
+from holdfast.sql.aggregation import Aggregation, aggregates
+from holdfast.sql.bind_joins import bind_joins, choose_keys, input_keys, is_stream, join_key, viable_keys
+from holdfast.sql.bound import BoundColumn, BoundJoin, BoundQuery, BoundSelect, SelectKind
+from holdfast.sql.partitioning import Partitioning, bind_partitioning
 from holdfast.sql.projection import bind_projection
-from holdfast.sql.relation import RECORD_COLUMNS, RESERVED_COLUMNS, Relation
-from holdfast.sql.walk import children, column_refs, walk
+from holdfast.sql.relation import RECORD_COLUMNS, RESERVED_COLUMNS, WINDOW_BOUNDS, Relation
+from holdfast.sql.result_keys import check_values, key_names
+from holdfast.sql.row_functions import bind_table_functions, refuse_table_functions
+from holdfast.sql.walk import column_refs
+from holdfast.sql.windows import window_of
+from holdfast.types import Column
 
 
 def bind_query(select: sql.Select, catalog: Catalog) -> BoundQuery:
-    """The continuous query of a CREATE … AS."""
+    """A continuous query."""
     refuse_clauses(select)
-    if select.emit in (sql.Emit.FINAL, sql.Emit.ALL):
-        message = f"EMIT {select.emit} is not supported here yet"
-        raise NotYetSupported(Feature.CLAUSE, f"EMIT {select.emit}", message, position=select.position)
+    if select.emit is sql.Emit.ALL:
+        raise NotSupported("EMIT ALL is for a SELECT of its own", hint="Write EMIT CHANGES.", position=select.position)
     if select.limit is not None:
         raise NotSupported("LIMIT is not supported in a CREATE … AS", position=select.position)
-    relation = Relation(select.relation, catalog)
-    projection = bind_projection(select.items, relation)
+    relation = Relation.of(select, catalog)
+    input_ = bind_joins(select, relation)
+    synthetic = join_key(input_, relation)
+    relation = relation if synthetic is None else relation.also(synthetic)
+    stream = is_stream(input_)
+    partitioning = bind_partitioning(select, relation, stream=stream)
+    projection, after = _projection(select, relation, partitioning, synthetic)
+    input_ = choose_keys(input_, projection, relation)
+    where = _where(select, relation)
+    group_by = tuple(map(relation.resolve, select.group_by))
+    having = after.condition(select.having, clause="HAVING") if select.having is not None else None
+    window = window_of(select)
+    grouped = bool(group_by) or having is not None or any(aggregates(column.expression) for column in projection)
+    columns, calls = bind_table_functions(projection, stream=stream, aggregated=grouped)
+    if grouped:
+        Aggregation(select, after, projection, group_by, having, stream).check()
+        keys = key_names(projection, group_by, what="grouping expression", position=select.position)
+    elif partitioning is not None:
+        keys = _partition_keys(projection, partitioning, select)
+    else:
+        choices = viable_keys(input_) if isinstance(input_, BoundJoin) and not input_.foreign_key else []
+        what = "join column" if choices or synthetic is not None else "key column"
+        wanted = input_keys(input_, relation)
+        keys = key_names(projection, wanted, what=what, position=select.position, choices=choices)
+    _check_names(projection, keys)
+    check_values(projection, keys, select.position)
+    return BoundQuery(
+        input=input_,
+        sources=relation.sources,
+        projection=columns,
+        keys=keys,
+        where=where,
+        partition_by=partitioning.expressions if partitioning is not None else (),
+        table_functions=calls,
+        group_by=group_by,
+        window=window,
+        having=having,
+    )
+
+
+def _projection(
+    select: sql.Select, relation: Relation, partitioning: Partitioning | None, synthetic: Column | None
+) -> tuple[tuple[BoundColumn, ...], Relation]:
+    """The select list, and the relation with all columns that it can name."""
+    if partitioning is not None:
+        after = relation.also(*partitioning.added)
+        return bind_projection(select.items, after, partitioning.star), after
+    if select.window is not None:
+        relation = relation.also(*(Column(name, type_) for name, type_ in WINDOW_BOUNDS.items()))
+
+    def star(written: sql.SelectStar) -> list[tuple[str, Expression]]:
+        columns = list(relation.star(written))
+        if synthetic is not None and written.qualifier is None:
+            columns.insert(0, (synthetic.name, ColumnRef(synthetic.name, None, written.position)))
+        return columns
+
+    return bind_projection(select.items, relation, star), relation
+
+
+def _partition_keys(
+    projection: Sequence[BoundColumn], partitioning: Partitioning, select: sql.Select
+) -> tuple[str, ...]:
+    """A part of the key may be selected as it is written in PARTITION BY, or by a star under the name it has then."""
+    selected = {column.expression for column in projection}
+    wanted: list[Expression] = []
+    for expression, column in zip(partitioning.expressions, partitioning.columns, strict=False):
+        named = ColumnRef(column.name)
+        wanted.append(expression if expression in selected or named not in selected else named)
+    return key_names(projection, wanted, what="partitioning expression", position=select.position)
+
+
+def _check_names(projection: Sequence[BoundColumn], keys: Sequence[str]) -> None:
     for column in projection:
-        if column.name in RESERVED_COLUMNS:
+        if column.name in RESERVED_COLUMNS and column.name not in keys:
             raise BindError(
                 f'a column cannot be named "{column.name}"',
                 hint=f"Give it another name: {column.name} AS {column.name}_1.",
                 position=column.expression.position,
             )
-    where = _where(select, relation)
-    group_by = tuple(map(relation.resolve, select.group_by))
-    having = relation.condition(select.having, clause="HAVING") if select.having is not None else None
-    if group_by or having is not None or any(_aggregates(column.expression) for column in projection):
-        _check_aggregation(select, relation, projection, group_by, having)
-        keys = _key_names(select, projection, group_by, what="grouping expression")
-    else:
-        keys = _key_names(select, projection, _source_key(relation), what="key column")
-    if len(keys) == len(projection):
-        raise BindError(
-            "the result has no value columns",
-            detail=f"Only the key is selected: {', '.join(keys)}.",
-            hint=_copy_hint(keys[0], f"{keys[0]}_1") if keys else None,
-            position=select.position,
-        )
-    return BoundQuery(
-        source=relation.object,
-        projection=projection,
-        keys=keys,
-        where=where,
-        group_by=group_by,
-        having=having,
-    )
 
 
 def bind_select(select: sql.Select, catalog: Catalog) -> BoundSelect:
     """A query that a client asks: a pull without EMIT, a push with EMIT CHANGES."""
     refuse_clauses(select)
-    relation = Relation(select.relation, catalog)
+    present = (
+        ("JOIN", bool(select.joins)),
+        ("WINDOW", select.window is not None),
+        ("PARTITION BY", bool(select.partition_by)),
+        ("GROUP BY", bool(select.group_by)),
+        ("HAVING", select.having is not None),
+    )
+    relation = Relation.of(select, catalog)
     kind = _select_kind(select, relation)
-    columns = bind_projection(select.items, relation)
-    for clause, present in (("GROUP BY", bool(select.group_by)), ("HAVING", select.having is not None)):
-        if present:
+    for clause, given in present:
+        if given:
             raise _not_in_select(clause, select)
+    columns = bind_projection(select.items, relation)
     for column in columns:
-        for call in _aggregates(column.expression):
+        for call in aggregates(column.expression):
             raise NotYetSupported(
                 Feature.CLAUSE,
                 "aggregates in a SELECT",
@@ -75,10 +133,11 @@ def bind_select(select: sql.Select, catalog: Catalog) -> BoundSelect:
                 hint="Keep the aggregate in a table with CREATE TABLE … AS, and select from that.",
                 position=call.position,
             )
+        refuse_table_functions(column.expression, clause="a SELECT of its own")
     where = _where(select, relation)
     if kind is SelectKind.PULL:
         _refuse_record_columns(columns, where)
-    return BoundSelect(kind=kind, relation=relation.object, columns=columns, where=where, limit=select.limit)
+    return BoundSelect(kind=kind, relation=relation.source.object, columns=columns, where=where, limit=select.limit)
 
 
 def refuse_clauses(select: sql.Select) -> None:
@@ -88,11 +147,12 @@ def refuse_clauses(select: sql.Select) -> None:
 
 
 def _select_kind(select: sql.Select, relation: Relation) -> SelectKind:
-    stream = isinstance(relation.object, Stream)
+    found = relation.source.object
+    stream = isinstance(found, Stream)
     match select.emit:
         case None if stream:
             raise WrongObjectKind(
-                f'"{relation.object.name}" is a stream and has no current rows',
+                f'"{found.name}" is a stream and has no current rows',
                 hint="Add EMIT CHANGES to follow it.",
                 position=select.relation.position,
             )
@@ -102,7 +162,7 @@ def _select_kind(select: sql.Select, relation: Relation) -> SelectKind:
             return SelectKind.PUSH
         case sql.Emit.ALL if stream:
             raise WrongObjectKind(
-                f'EMIT ALL needs a table, and "{relation.object.name}" is a stream',
+                f'EMIT ALL needs a table, and "{found.name}" is a stream',
                 hint="SET 'auto.offset.reset'='earliest' and use EMIT CHANGES.",
                 position=select.relation.position,
             )
@@ -137,128 +197,11 @@ def _where(select: sql.Select, relation: Relation) -> Expression | None:
     if select.where is None:
         return None
     resolved = relation.resolve(select.where)
-    for call in _aggregates(resolved):
+    for call in aggregates(resolved):
         raise BindError(
             f"WHERE cannot have the aggregate {call.name}",
             hint="Filter groups with HAVING, after GROUP BY.",
             position=call.position,
         )
+    refuse_table_functions(resolved, clause="WHERE")
     return relation.condition(select.where, clause="WHERE")
-
-
-def _aggregates(expression: Expression) -> list[Call]:
-    return [node for node in walk(expression) if isinstance(node, Call) and is_aggregate(node.name)]
-
-
-# ---- keys
-
-
-def _source_key(relation: Relation) -> list[Expression]:
-    return [ColumnRef(column.name) for column in relation.object.schema.key]
-
-
-def _copy_hint(key: str, name: str) -> str | None:
-    return f"Copy it into the value with AS_VALUE({key}) AS {name}." if "AS_VALUE" in functions() else None
-
-
-def _key_names(
-    select: sql.Select, projection: tuple[BoundColumn, ...], wanted: Sequence[Expression], *, what: str
-) -> tuple[str, ...]:
-    """The names under which the result has the parts of its key; each must be selected once."""
-    names = []
-    for expression in wanted:
-        found = [column for column in projection if column.expression == expression]
-        text = format_expression(expression)
-        if not found:
-            every = ", ".join(map(format_expression, wanted))
-            raise BindError(
-                f"the {what} {text} is missing from the select list",
-                detail="The key of the result is made of it.",
-                hint=f"Write SELECT {every}, …",
-                position=select.position,
-            )
-        if len(found) > 1:
-            aliases = " and ".join(column.name for column in found)
-            raise BindError(
-                f"the {what} {text} is selected more than once, as {aliases}",
-                hint=_copy_hint(text, found[1].name),
-                position=found[1].expression.position,
-            )
-        names.append(found[0].name)
-    return tuple(names)
-
-
-# ---- aggregation
-
-
-def _check_aggregation(
-    select: sql.Select,
-    relation: Relation,
-    projection: tuple[BoundColumn, ...],
-    group_by: tuple[Expression, ...],
-    having: Expression | None,
-) -> None:
-    expressions = [column.expression for column in projection]
-    searched = expressions if having is None else [*expressions, having]
-    calls = [call for expression in searched for call in _aggregates(expression)]
-    if not group_by:
-        if calls:
-            raise BindError(
-                f"the aggregate {calls[0].name} needs a GROUP BY",
-                hint="Group by a constant to aggregate everything: SELECT 1 AS k, … GROUP BY 1.",
-                position=calls[0].position,
-            )
-        raise BindError(
-            "HAVING needs a GROUP BY",
-            hint="Filter rows with WHERE.",
-            position=select.having.position if select.having is not None else None,
-        )
-    if isinstance(relation.object, Table):
-        raise NotYetSupported(
-            Feature.CLAUSE,
-            "GROUP BY over a table",
-            "GROUP BY over a table is not supported yet",
-            detail=f"{relation.object.name} is a table.",
-            position=select.relation.position,
-        )
-    _check_group_by(relation, group_by)
-    if not calls:
-        raise BindError("GROUP BY needs an aggregate in the select list or in HAVING", position=select.position)
-    for call in calls:
-        for inner in (node for argument in call.arguments for node in _aggregates(argument)):
-            raise BindError(f"aggregates cannot be nested: {inner.name} in {call.name}", position=inner.position)
-    for expression in expressions:
-        for ref in _ungrouped(expression, group_by):
-            raise BindError(
-                f'column "{ref.name}" is neither aggregated nor in GROUP BY',
-                hint=f"Add {format_expression(ref)} to GROUP BY, or aggregate it.",
-                position=ref.position,
-            )
-    for ref in _ungrouped(having, group_by) if having is not None else ():
-        raise BindError(
-            f'HAVING names column "{ref.name}", which is not in GROUP BY',
-            hint="Filter rows with WHERE, before GROUP BY.",
-            position=ref.position,
-        )
-
-
-def _check_group_by(relation: Relation, group_by: tuple[Expression, ...]) -> None:
-    for index, expression in enumerate(group_by):
-        for call in _aggregates(expression):
-            raise BindError(f"GROUP BY cannot have the aggregate {call.name}", position=call.position)
-        if expression in group_by[:index]:
-            text = format_expression(expression)
-            raise BindError(f"GROUP BY has {text} twice", position=expression.position)
-        relation.type_of(expression)
-
-
-def _ungrouped(expression: Expression, group_by: tuple[Expression, ...]) -> Iterator[ColumnRef]:
-    """The columns of an expression that have no single value within a group."""
-    if expression in group_by or (isinstance(expression, Call) and is_aggregate(expression.name)):
-        return
-    if isinstance(expression, ColumnRef):
-        yield expression
-        return
-    parameters = expression.parameters if isinstance(expression, Lambda) else ()
-    for child in children(expression):
-        yield from (ref for ref in _ungrouped(child, group_by) if ref.name not in parameters)

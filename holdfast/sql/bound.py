@@ -1,7 +1,7 @@
 """Statements after binding: every name found, every expression typed, every rule checked.
 
-Expressions here name columns without a qualifier, since a query reads one relation. `COUNT(*)` has become
-`COUNT(ROWTIME)`, as in plans.
+Expressions here name columns as plans do: without a qualifier, and with the alias of their source as a prefix when the
+query joins (`L_A`). Only the two sides of a join's condition are qualified. `COUNT(*)` has become `COUNT(ROWTIME)`.
 """
 
 from dataclasses import dataclass, field
@@ -9,8 +9,11 @@ from enum import StrEnum
 
 from holdfast.catalog.objects import CatalogObject, QueryEntry, TopicSettings
 from holdfast.names import ObjectName, TopicName
-from holdfast.runtime.expressions.tree import Expression
+from holdfast.runtime.expressions.tree import Call, Expression
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
+from holdfast.runtime.plan.steps import JoinType
+from holdfast.runtime.plan.windows import WindowExpression, WindowInfo
+from holdfast.sql.relation import BoundSource
 from holdfast.sql.statements import (
     Define,
     Describe,
@@ -22,6 +25,7 @@ from holdfast.sql.statements import (
     Show,
     Undefine,
     UnsetProperty,
+    Within,
 )
 from holdfast.types import Column, Schema, SqlType
 
@@ -44,6 +48,7 @@ class Target:
     schema: Schema
     topic: TopicName
     formats: Formats
+    window: WindowInfo | None = None
     timestamp: TimestampColumn | None = None
     topic_settings: TopicSettings = field(default_factory=TopicSettings)
     or_replace: bool = False
@@ -58,18 +63,48 @@ class BoundCreateSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoundJoin:
+    """Two inputs joined where `left_key = right_key`, which are qualified. `key` names the result's key column.
+
+    A join on a `foreign_key` keeps the key of its left input, and `key` is that of its first column.
+    """
+
+    kind: JoinType
+    left: "BoundInput"
+    right: "BoundInput"
+    left_key: Expression
+    right_key: Expression
+    key: str
+    within: Within | None = None
+    foreign_key: bool = False
+
+
+BoundInput = BoundSource | BoundJoin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BoundQuery:
     """A continuous query. `keys` are the names of the result's key columns, in the order of the key.
 
-    With `group_by`, key *i* is the column whose expression is `group_by[i]`; without, it renames the source's key *i*.
+    Key *i* is the column whose expression is `group_by[i]` or `partition_by[i]`; without those it renames key *i* of
+    the input. `table_functions` are calls that make rows; the projection names their results `KSQL_SYNTH_n`.
     """
 
-    source: CatalogObject
+    input: BoundInput
+    sources: tuple[BoundSource, ...]
     projection: tuple[BoundColumn, ...]
     keys: tuple[str, ...]
     where: Expression | None = None
+    partition_by: tuple[Expression, ...] = ()
+    table_functions: tuple[Call, ...] = ()
     group_by: tuple[Expression, ...] = ()
+    window: WindowExpression | None = None
     having: Expression | None = None
+
+    @property
+    def source(self) -> CatalogObject:
+        """The first of its sources."""
+        return self.sources[0].object
 
     @property
     def values(self) -> tuple[BoundColumn, ...]:
@@ -90,6 +125,15 @@ class BoundCreateAs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoundInsertSelect:
+    """A query that writes what it finds to a stream that is there already. `query_id` is one that the user chose."""
+
+    target: CatalogObject
+    query: BoundQuery
+    query_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BoundInsert:
     """One row for a stream or a table: a value for each of `columns`; ROWTIME may be among them."""
 
@@ -104,6 +148,29 @@ class BoundDrop:
 
     target: CatalogObject
     delete_topic: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundCreateType:
+    """A type to give a name."""
+
+    name: str
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundDropType:
+    """The name of a type to forget; what was made with it keeps the type."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundAlter:
+    """Columns to add to an object."""
+
+    target: CatalogObject
+    columns: tuple[Column, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +218,11 @@ BoundStatement = (
     BoundCreateSource
     | BoundCreateAs
     | BoundInsert
+    | BoundInsertSelect
     | BoundDrop
+    | BoundCreateType
+    | BoundDropType
+    | BoundAlter
     | BoundTerminate
     | BoundSelect
     | BoundExplain

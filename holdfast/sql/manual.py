@@ -38,6 +38,17 @@ MANUAL: Mapping[str, Entry] = {
         "Keep the result of a query current, in a topic of its own.",
         "CREATE TABLE per_city AS\n  SELECT city, COUNT(*) AS orders, SUM(amount) AS total FROM orders GROUP BY city;",
     ),
+    "create_type": Entry(
+        "CREATE TYPE",
+        "Give a type a name, to be used in the statements that follow.",
+        "CREATE TYPE address AS STRUCT<street STRING, city STRING>;",
+    ),
+    "drop_type": Entry(
+        "DROP TYPE", "Forget the name of a type; what was made with it stays as it is.", "DROP TYPE IF EXISTS address;"
+    ),
+    "alter": Entry(
+        "ALTER STREAM, ALTER TABLE", "Add columns to a stream or a table.", "ALTER STREAM orders ADD COLUMN note STRING;"
+    ),
     "insert_values": Entry(
         "INSERT INTO … VALUES",
         "Write one row; it is in Kafka when the statement returns.",

@@ -1,11 +1,12 @@
 """Reads statements, one after the other: what comes before a mistake can still be run."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from lark import Lark, Token, UnexpectedToken
@@ -13,10 +14,11 @@ from lark import Lark, Token, UnexpectedToken
 from holdfast.errors import Position, SyntaxProblem
 from holdfast.runtime.expressions.lexer import RESERVED, Lines, SqlLexer
 from holdfast.runtime.expressions.parse import read_grammar, syntax_problem
-from holdfast.runtime.expressions.transform import position_of
+from holdfast.runtime.expressions.transform import custom_types, position_of
 from holdfast.sql.explain_format import explain_format, format_at_end
 from holdfast.sql.statements import ExplainQuery, ExplainStatement, Refused, Select, Statement
 from holdfast.sql.transform import StatementTransformer
+from holdfast.types import SqlType
 
 _GRAMMAR = Path(__file__).with_name("grammar.lark")
 _START = "statement_start"
@@ -27,9 +29,7 @@ _EXPRESSION_ENDS = frozenset({"FROM", "WHERE", "GROUP", "HAVING", "LIMIT", "AS",
 # Statements of ksqlDB, Materialize and later releases, by their leading words; the longest match names the refusal.
 _REFUSED = (
     ("ALTER", "HOLD"),
-    ("ALTER", "STREAM"),
     ("ALTER", "SYSTEM"),
-    ("ALTER", "TABLE"),
     ("ASSERT",),
     ("BEGIN",),
     ("COMMIT",),
@@ -40,7 +40,6 @@ _REFUSED = (
     ("CREATE", "SINK", "CONNECTOR"),
     ("CREATE", "SOURCE"),
     ("CREATE", "SOURCE", "CONNECTOR"),
-    ("CREATE", "TYPE"),
     ("CREATE", "VIEW"),
     ("DESCRIBE", "CONNECTOR"),
     ("DROP", "CONNECTOR"),
@@ -49,18 +48,15 @@ _REFUSED = (
     ("DROP", "MATERIALIZED", "VIEW"),
     ("DROP", "SINK"),
     ("DROP", "SOURCE"),
-    ("DROP", "TYPE"),
     ("DROP", "VIEW"),
     ("LIST", "CONNECTORS"),
     ("LIST", "HOLDS"),
-    ("LIST", "TYPES"),
     ("PAUSE",),
     ("PRINT",),
     ("RESUME",),
     ("RUN", "SCRIPT"),
     ("SHOW", "CONNECTORS"),
     ("SHOW", "HOLDS"),
-    ("SHOW", "TYPES"),
     ("SUBSCRIBE",),
 )
 _LONGEST = max(len(words) for words in _REFUSED)
@@ -99,24 +95,29 @@ def statement_parser(text: str) -> Any:
     return _lark().parse_interactive(text, start=_START)
 
 
-def parse(text: str) -> list[ParsedStatement]:
+Types = Mapping[str, SqlType]
+NO_TYPES: Types = MappingProxyType({})
+
+
+def parse(text: str, types: Types = NO_TYPES) -> list[ParsedStatement]:
     """Every statement of a text, or the first mistake in it."""
-    return list(statements(text))
+    return list(statements(text, lambda: types))
 
 
-def statements(text: str) -> Iterator[ParsedStatement]:
+def statements(text: str, types: Callable[[], Types] = lambda: NO_TYPES) -> Iterator[ParsedStatement]:
     """The statements of a text in order, each read only when it is asked for; the last `;` may be left out.
 
-    A mistake is raised when its statement is reached, so that the statements before it can be run.
+    A mistake is raised when its statement is reached, so that the statements before it can be run. `types` are those
+    that CREATE TYPE has named; they are asked for before each statement.
     """
-    return iter(_Reader(text))
+    return iter(_Reader(text, types))
 
 
 class _Reader:
     """One pass of the lexer over a text; the parser starts anew after each `;`."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, types: Callable[[], Types]) -> None:
+        self._text, self._types = text, types
         self._lines = Lines(text)
         self._parser = parser = statement_parser(text)
         self._state = parser.parser_state
@@ -128,7 +129,15 @@ class _Reader:
         # The lexer asks the parser which keywords it can use, so the parser starts anew before the next token is read.
         while (token := self._anew()) is not None:
             if token.type != _END:
-                yield self._statement(token)
+                yield self._with_types(token)
+
+    def _with_types(self, first: Token) -> ParsedStatement:
+        # Not across the yield: a generator's frame shares its caller's context.
+        known = custom_types.set(self._types())
+        try:
+            return self._statement(first)
+        finally:
+            custom_types.reset(known)
 
     def _anew(self) -> Token | None:
         self._state.state_stack[:], self._state.value_stack[:] = self._start, []

@@ -1,6 +1,6 @@
 """The columns of a result: stars spread out, names given, every expression typed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from holdfast.errors import BindError, TypeMismatch
 from holdfast.runtime.expressions.tree import ColumnRef, Expression, FieldRef
@@ -11,13 +11,17 @@ from holdfast.types import Struct
 
 AUTO_NAME = "KSQL_COL_"
 
+Star = Callable[[sql.SelectStar], Iterable[tuple[str, Expression]]]
 
-def bind_projection(items: tuple[sql.SelectItem, ...], relation: Relation) -> tuple[BoundColumn, ...]:
-    """The columns that a select list gives, in its order."""
-    names = _Names(relation)
+
+def bind_projection(
+    items: tuple[sql.SelectItem, ...], relation: Relation, star: Star | None = None
+) -> tuple[BoundColumn, ...]:
+    """The columns that a select list gives, in its order; `star` spreads a star in another way than the relation."""
+    names = Names(column.name for source in relation.sources for column in source.columns)
     columns: list[BoundColumn] = []
     for item in items:
-        for name, expression in _spread(item, relation, names):
+        for name, expression in _spread(item, relation, star or relation.star, names):
             columns.append(BoundColumn(name, expression, relation.type_of(expression)))
             if sum(column.name == name for column in columns) > 1:
                 raise BindError(
@@ -28,23 +32,26 @@ def bind_projection(items: tuple[sql.SelectItem, ...], relation: Relation) -> tu
     return tuple(columns)
 
 
-class _Names:
-    """Names for expressions without one, clear of the relation's columns."""
+class Names:
+    """Names for expressions without one, clear of those that are taken."""
 
-    def __init__(self, relation: Relation) -> None:
-        self._taken = {column.name for column in relation.object.schema.columns}
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = set(taken)
         self._next = 0
         self._fields: dict[str, int] = {}
 
-    def expression(self) -> str:
+    def of(self, expression: Expression) -> str:
+        """A field keeps its name where it can; others are numbered."""
+        return self._field(expression.name) if isinstance(expression, FieldRef) else self._number()
+
+    def _number(self) -> str:
         while True:
             name = f"{AUTO_NAME}{self._next}"
             self._next += 1
             if name not in self._taken:
                 return name
 
-    def field(self, name: str) -> str:
-        """A struct's field keeps its name where it can."""
+    def _field(self, name: str) -> str:
         while True:
             number = self._fields.get(name, 0)
             self._fields[name] = number + 1
@@ -53,13 +60,10 @@ class _Names:
                 return candidate
 
 
-def _spread(item: sql.SelectItem, relation: Relation, names: _Names) -> Iterator[tuple[str, Expression]]:
+def _spread(item: sql.SelectItem, relation: Relation, star: Star, names: Names) -> Iterator[tuple[str, Expression]]:
     match item:
         case sql.SelectStar():
-            relation.check_qualifier(item)
-            schema = relation.object.schema
-            for column in (*schema.key, *schema.value, *schema.headers):
-                yield column.name, ColumnRef(column.name, None, item.position)
+            yield from star(item)
         case sql.SelectFields():
             base = relation.resolve(item.base)
             type_ = relation.type_of(base)
@@ -67,16 +71,8 @@ def _spread(item: sql.SelectItem, relation: Relation, names: _Names) -> Iterator
                 raise TypeMismatch(f"only a STRUCT has fields to spread, not {type_}", position=item.position)
             for field in type_.fields:
                 yield field.name, FieldRef(base, field.name, item.position)
+        case sql.SelectExpression(expression=ColumnRef() as ref):
+            yield item.alias or relation.name_of(ref), relation.resolve(ref)
         case sql.SelectExpression():
             expression = relation.resolve(item.expression)
-            yield item.alias or _name(expression, names), expression
-
-
-def _name(expression: Expression, names: _Names) -> str:
-    match expression:
-        case ColumnRef(name):
-            return name
-        case FieldRef(_, name):
-            return names.field(name)
-        case _:
-            return names.expression()
+            yield item.alias or names.of(expression), expression

@@ -1,13 +1,15 @@
 """The WITH clause: which properties there are, and what values they take."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.catalog.objects import TopicSettings
 from holdfast.errors import BindError, Feature, NotYetSupported, Position, UnknownProperty
 from holdfast.names import TopicName, folded
+from holdfast.runtime.plan.windows import Duration, OutputRefinement, WindowInfo, WindowTime, WindowType
 from holdfast.sql.statements import Property
+from holdfast.sql.transform_query import UNITS
 
 COMMON = (
     "KAFKA_TOPIC",
@@ -20,27 +22,27 @@ COMMON = (
     "TIMESTAMP",
     "TIMESTAMP_FORMAT",
     "WRAP_SINGLE_VALUE",
+    "KEY_DELIMITER",
+    "VALUE_DELIMITER",
 )
+OF_SOURCES = (*COMMON, "WINDOW_TYPE", "WINDOW_SIZE")
+OF_INSERTS = ("QUERY_ID",)
 
 # Properties of ksqlDB that this release does not have.
 LATER = (
     "CLEANUP_POLICY",
-    "KEY_DELIMITER",
     "KEY_PROTOBUF_NULLABLE_REPRESENTATION",
     "KEY_SCHEMA_FULL_NAME",
     "KEY_SCHEMA_ID",
-    "QUERY_ID",
     "SOURCED_BY_CONNECTOR",
     "SOURCE_CONNECTOR",
     "VALUE_AVRO_SCHEMA_FULL_NAME",
-    "VALUE_DELIMITER",
     "VALUE_PROTOBUF_NULLABLE_REPRESENTATION",
     "VALUE_SCHEMA_FULL_NAME",
     "VALUE_SCHEMA_ID",
-    "WINDOW_SIZE",
-    "WINDOW_TYPE",
 )
 
+NAMED_DELIMITERS = ("SPACE", "TAB")
 MAX_TOPIC_NAME = 249
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+\Z")
 
@@ -56,6 +58,10 @@ class WithProperties:
     timestamp: str | None = None
     timestamp_format: str | None = None
     wrap_single_value: bool | None = None
+    key_delimiter: str | None = None
+    value_delimiter: str | None = None
+    window: WindowInfo | None = None
+    query_id: str | None = None
     positions: Mapping[str, Position | None]
 
     def position(self, *names: str) -> Position | None:
@@ -63,14 +69,14 @@ class WithProperties:
         return next((self.positions[name] for name in names if name in self.positions), None)
 
 
-def read_properties(properties: tuple[Property, ...]) -> WithProperties:
-    """Check a WITH clause."""
+def read_properties(properties: tuple[Property, ...], known: Sequence[str] = COMMON) -> WithProperties:
+    """Check a WITH clause; `known` are the properties that its statement has."""
     given: dict[str, Property] = {}
     for item in properties:
         if item.name in LATER:
             raise NotYetSupported(Feature.PROPERTY, item.name, position=item.position)
-        if item.name not in COMMON:
-            raise UnknownProperty(item.name, known=COMMON, position=item.position)
+        if item.name not in known:
+            raise UnknownProperty(item.name, known=known, position=item.position)
         if item.name in given:
             raise BindError(f"property {item.name} is given twice", position=item.position)
         given[item.name] = item
@@ -94,6 +100,10 @@ def read_properties(properties: tuple[Property, ...]) -> WithProperties:
         timestamp=_column_name(_text(given.get("TIMESTAMP"))),
         timestamp_format=_text(given.get("TIMESTAMP_FORMAT")),
         wrap_single_value=_flag(given.get("WRAP_SINGLE_VALUE")),
+        key_delimiter=_delimiter(given.get("KEY_DELIMITER")),
+        value_delimiter=_delimiter(given.get("VALUE_DELIMITER")),
+        window=_window(given.get("WINDOW_TYPE"), given.get("WINDOW_SIZE")),
+        query_id=_upper(_text(given.get("QUERY_ID"))),
         positions={name: item.position for name, item in given.items()},
     )
 
@@ -142,6 +152,44 @@ def _topic(item: Property | None) -> TopicName | None:
             position=item.position,
         )
     return TopicName(name)
+
+
+def _delimiter(item: Property | None) -> str | None:
+    """One character, or the name of one that would be lost in a text."""
+    if item is None:
+        return None
+    value = item.value
+    if isinstance(value, str) and (value in NAMED_DELIMITERS or (len(value) == 1 and not value.isspace())):
+        return value
+    raise _wrong(item, f"one character or {' or '.join(NAMED_DELIMITERS)}")
+
+
+def _window(kind: Property | None, size: Property | None) -> WindowInfo | None:
+    if kind is None:
+        if size is not None:
+            raise BindError("WINDOW_SIZE needs WINDOW_TYPE", position=size.position)
+        return None
+    name = str(kind.value).upper()
+    if name not in list(WindowType):
+        raise _wrong(kind, f"one of {', '.join(WindowType)}")
+    type_ = WindowType(name)
+    if type_ is WindowType.SESSION:
+        if size is not None:
+            raise BindError("WINDOW_SIZE cannot be set for SESSION windows", position=size.position)
+        return WindowInfo(type=type_, size=None, emit_strategy=OutputRefinement.CHANGES)
+    if size is None:
+        raise BindError(
+            f"WINDOW_SIZE is missing for {type_} windows", hint="Write WINDOW_SIZE='1 HOUR'.", position=kind.position
+        )
+    return WindowInfo(type=type_, size=_duration(size), emit_strategy=OutputRefinement.CHANGES)
+
+
+def _duration(item: Property) -> Duration:
+    words = str(item.value).split()
+    unit = UNITS.get(words[1].upper().removesuffix("S")) if len(words) == 2 else None
+    if unit is None or not words[0].isdecimal():
+        raise _wrong(item, "a number and a unit of time, such as '10 SECONDS'")
+    return Duration.of(WindowTime(value=int(words[0]), time_unit=unit).timedelta)
 
 
 def _upper(text: str | None) -> str | None:

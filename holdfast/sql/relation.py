@@ -1,38 +1,144 @@
-"""The one relation that a query reads: which columns it has, and what a name in the query means."""
+"""What a query reads: one stream or table or several, which columns they have, and what a name in the query means.
+
+With one source, plans name its columns as it does. With several, `L.A` becomes `L_A`: the planner gives every column
+the alias of its source as a prefix before it joins, so the names here are those of the joined rows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from holdfast.catalog.objects import CatalogObject
 from holdfast.catalog.snapshot import Catalog
-from holdfast.errors import NotSupported, TypeMismatch, UnknownObject
+from holdfast.errors import BindError, NotSupported, Position, TypeMismatch, UnknownColumn, UnknownObject
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
-from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression
+from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression, Lambda
 from holdfast.runtime.expressions.typing import type_of
 from holdfast.sql import statements as sql
 from holdfast.sql.time_texts import read_time_texts
-from holdfast.sql.walk import column_refs, rewrite
-from holdfast.types import Scalar, SqlType
+from holdfast.sql.walk import rewrite
+from holdfast.types import Column, Scalar, SqlType
 
 PSEUDO_COLUMNS = {"ROWTIME": Scalar.BIGINT, "ROWPARTITION": Scalar.INTEGER, "ROWOFFSET": Scalar.BIGINT}
-RESERVED_COLUMNS = (*PSEUDO_COLUMNS, "WINDOWSTART", "WINDOWEND")
+WINDOW_BOUNDS = {"WINDOWSTART": Scalar.BIGINT, "WINDOWEND": Scalar.BIGINT}
+RESERVED_COLUMNS = (*PSEUDO_COLUMNS, *WINDOW_BOUNDS)
 RECORD_COLUMNS = ("ROWPARTITION", "ROWOFFSET")
 DEFAULT_ARGUMENT = "ROWTIME"
 
 
-class Relation:
+@dataclass(frozen=True, slots=True)
+class BoundSource:
     """A stream or table under the name that the query gives it."""
 
-    def __init__(self, written: sql.Relation, catalog: Catalog) -> None:
-        self.object: CatalogObject = catalog.relation(written.name, position=written.position)
-        self.alias = written.alias
-        columns = [ScopeColumn(column.name, column.type) for column in self.object.schema.columns]
-        taken = {column.name for column in columns}
-        columns += [ScopeColumn(name, type_) for name, type_ in PSEUDO_COLUMNS.items() if name not in taken]
-        self.scope = Scope(tuple(columns), self.object.name)
+    object: CatalogObject
+    alias: str
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Its own columns, in the order in which a `*` gives them."""
+        schema = self.object.schema
+        return (*schema.key, *schema.value, *schema.headers)
+
+    @property
+    def pseudo_columns(self) -> tuple[Column, ...]:
+        """What every record has besides, less what the schema hides."""
+        bounds = WINDOW_BOUNDS if self.object.window is not None else {}
+        every = {**PSEUDO_COLUMNS, **bounds}.items()
+        return tuple(Column(name, type_) for name, type_ in every if self.object.schema.find(name) is None)
+
+    def find(self, name: str) -> Column | None:
+        return next((column for column in (*self.columns, *self.pseudo_columns) if column.name == name), None)
+
+
+def joined_name(alias: str, name: str) -> str:
+    """The name that a source's column has in joined rows."""
+    return f"{alias}_{name}"
+
+
+class Relation:
+    """The sources of one query. `extra` are columns that no source has: the key of a join, the bounds of a window."""
+
+    def __init__(self, sources: tuple[BoundSource, ...], extra: tuple[Column, ...] = ()) -> None:
+        self.sources, self.extra = sources, extra
+        self.joined = len(sources) > 1
+        columns = [
+            ScopeColumn(self.planned(source, column.name), column.type)
+            for source in sources
+            for column in (*source.columns, *source.pseudo_columns)
+        ]
+        columns += [ScopeColumn(column.name, column.type) for column in extra]
+        self.scope = Scope(tuple(columns), self.name)
+
+    @staticmethod
+    def of(select: sql.Select, catalog: Catalog) -> "Relation":
+        """The relation of a FROM with its joins."""
+        written = (select.relation, *(join.relation for join in select.joins))
+        sources: list[BoundSource] = []
+        for each in written:
+            found = catalog.relation(each.name, position=each.position)
+            if any(source.alias == each.alias for source in sources):
+                raise BindError(
+                    f'two relations of the query are called "{each.alias}"',
+                    hint=f"Give one of them another name: {each.name} AS other.",
+                    position=each.position,
+                )
+            if any(source.object is found for source in sources):
+                raise NotSupported(f"{found.name} cannot be joined with itself", position=each.position)
+            sources.append(BoundSource(found, each.alias))
+        return Relation(tuple(sources))
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return " or ".join(source.object.name for source in self.sources)
+
+    @property
+    def source(self) -> BoundSource:
+        """The first one: what is not said of a result is as it has it."""
+        return self.sources[0]
+
+    def also(self, *columns: Column) -> "Relation":
+        """This relation with columns of no source."""
+        return Relation(self.sources, (*self.extra, *columns))
+
+    def planned(self, source: BoundSource, name: str) -> str:
+        return joined_name(source.alias, name) if self.joined else name
+
+    # ---- names
+
+    def qualified(self, expression: Expression) -> Expression:
+        """The expression with every column under the alias of its source; counts of rows as counts of ROWTIME."""
+
+        def change(node: Expression, hidden: frozenset[str]) -> Expression | None:
+            match node:
+                case ColumnRef(name, None) if name in hidden:
+                    return node
+                case ColumnRef():
+                    source = self._source_of(node)
+                    return node if source is None else ColumnRef(node.name, source.alias, node.position)
+                case Lambda(parameters, body):
+                    inner = hidden | set(parameters)
+                    return replace(node, body=rewrite(body, lambda child: change(child, inner)))
+                case Call("COUNT" as name, ()):
+                    argument = ColumnRef(DEFAULT_ARGUMENT, self.source.alias, node.position)
+                    return Call(name, (argument,), False, node.position)
+            return None
+
+        return read_time_texts(rewrite(expression, lambda node: change(node, frozenset())))
 
     def resolve(self, expression: Expression) -> Expression:
-        """The expression as plans write it: no qualifiers, and a count of rows as the count of ROWTIME."""
-        for ref in column_refs(expression):
-            self._check(ref)
-        return read_time_texts(rewrite(expression, self._normalise))
+        """The expression as plans write it, over the rows that all sources give together."""
+        return self.over_rows(self.qualified(expression))
+
+    def over_rows(self, qualified: Expression) -> Expression:
+        """A qualified expression with the names of joined rows, or of the one source."""
+
+        def change(node: Expression) -> Expression | None:
+            if isinstance(node, ColumnRef) and node.qualifier is not None:
+                name = joined_name(node.qualifier, node.name) if self.joined else node.name
+                return ColumnRef(name, None, node.position)
+            return None
+
+        return rewrite(qualified, change)
 
     def type_of(self, resolved: Expression) -> SqlType:
         return type_of(resolved, self.scope)
@@ -45,26 +151,58 @@ class Relation:
             raise TypeMismatch(f"{clause} must be BOOLEAN, not {type_}", position=expression.position)
         return resolved
 
-    def check_qualifier(self, star: sql.SelectStar) -> None:
-        """Refuse `x.*` when x is not the relation."""
-        if star.qualifier not in (None, self.alias):
-            raise UnknownObject(star.qualifier or "", kind="relation", known=[self.alias], position=star.position)
+    def star(self, star: sql.SelectStar) -> Iterator[tuple[str, Expression]]:
+        """The columns that `*` or `x.*` stands for."""
+        if star.qualifier is not None:
+            self._source_named(star.qualifier, star.position)
+        for source in self.sources:
+            if star.qualifier in (None, source.alias):
+                for column in source.columns:
+                    name = self.planned(source, column.name)
+                    yield name, ColumnRef(name, None, star.position)
 
-    def _check(self, ref: ColumnRef) -> None:
-        if ref.qualifier not in (None, self.alias):
-            raise UnknownObject(ref.qualifier or "", kind="relation", known=[self.alias], position=ref.position)
-        if ref.name in RECORD_COLUMNS and self.object.derived and self.object.schema.find(ref.name) is None:
+    def name_of(self, ref: ColumnRef) -> str:
+        """The name that a column gets in a result when the query gives it none."""
+        source = self._source_of(ref)
+        clashes = self.joined and sum(each.find(ref.name) is not None for each in self.sources) > 1
+        return joined_name(source.alias, ref.name) if source is not None and clashes else ref.name
+
+    # ---- finding
+
+    def _source_named(self, alias: str, position: Position | None) -> BoundSource:
+        for source in self.sources:
+            if source.alias == alias:
+                return source
+        known = [source.alias for source in self.sources]
+        raise UnknownObject(alias, kind="relation", known=known, position=position)
+
+    def _source_of(self, ref: ColumnRef) -> BoundSource | None:
+        """The source that has a column; None for the columns of no source."""
+        extra = any(column.name == ref.name for column in self.extra)
+        if ref.qualifier is None:
+            if extra:
+                return None
+            found = [source for source in self.sources if source.find(ref.name) is not None]
+        else:
+            source = self._source_named(ref.qualifier, ref.position)
+            if source.find(ref.name) is None and extra and not self.joined:
+                return None
+            found = [source] if source.find(ref.name) is not None else []
+        if not found:
+            within = self.sources if ref.qualifier is None else (self._source_named(ref.qualifier, None),)
+            known = [column.name for source in within for column in (*source.columns, *source.pseudo_columns)]
+            relation = " or ".join(source.object.name for source in within)
+            raise UnknownColumn(ref.name, relation=relation, known=known, position=ref.position)
+        if len(found) > 1:
+            choices = " or ".join(f"{source.alias}.{ref.name}" for source in found)
+            raise BindError(f'column "{ref.name}" is ambiguous', hint=f"Write {choices}.", position=ref.position)
+        self._check_record(ref, found[0].object)
+        return found[0]
+
+    def _check_record(self, ref: ColumnRef, found: CatalogObject) -> None:
+        if ref.name in RECORD_COLUMNS and found.derived and found.schema.find(ref.name) is None:
             raise NotSupported(
-                f"{ref.name} of {self.object.KIND} {self.object.name} cannot be read",
+                f"{ref.name} of {found.KIND} {found.name} cannot be read",
                 detail="A query writes it, and its rows are read from that query, not from its topic.",
                 position=ref.position,
             )
-
-    @staticmethod
-    def _normalise(expression: Expression) -> Expression | None:
-        match expression:
-            case ColumnRef(name, qualifier) if qualifier is not None:
-                return ColumnRef(name, None, expression.position)
-            case Call("COUNT" as name, ()):
-                return Call(name, (ColumnRef(DEFAULT_ARGUMENT, None, expression.position),), False, expression.position)
-        return None

@@ -16,6 +16,12 @@ KNOWN: Mapping[str, Sequence[str]] = {
     "ksql.persistence.default.format.key": ANY,
     "ksql.persistence.default.format.value": ANY,
     "ksql.persistence.wrap.single.values": FLAG,
+    "ksql.output.topic.name.prefix": ANY,
+    "ksql.functions.substring.legacy.args": ("false",),
+    # These tune ksqlDB's planner and Kafka Streams, and change no result.
+    "ksql.new.query.planner.enabled": FLAG,
+    "topology.optimization": ANY,
+    "__emit.interval.ms.kstreams.windowed.aggregation__": ANY,
 }
 """Every property and its values; no values means any text."""
 

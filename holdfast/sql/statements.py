@@ -9,6 +9,8 @@ from enum import StrEnum
 
 from holdfast.errors import Position
 from holdfast.runtime.expressions.tree import Expression
+from holdfast.runtime.plan.steps import JoinType
+from holdfast.runtime.plan.windows import WindowExpression, WindowTime
 from holdfast.types import SqlType
 
 
@@ -66,7 +68,7 @@ class ColumnDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A clause that is read but not run, by its name: `WINDOW TUMBLING`, `JOIN`, `PARTITION BY`."""
+    """A clause that is read but not run, by its name: `ORDER BY`, `DISTINCT`."""
 
     name: str
     position: Position | None = field(default=None, compare=False, repr=False)
@@ -109,13 +111,44 @@ class Relation:
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Within:
+    """`WITHIN (before, after) [GRACE PERIOD grace]`; one span stands for both sides."""
+
+    before: WindowTime
+    after: WindowTime
+    grace: WindowTime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """`[kind] JOIN relation [WITHIN …] ON condition`."""
+
+    kind: JoinType
+    relation: Relation
+    condition: Expression
+    within: Within | None = None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """`WINDOW TUMBLING (…)`, and its siblings."""
+
+    window: WindowExpression
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Select:
     """A query. Without EMIT it is a pull, inside a CREATE … AS it is continuous either way."""
 
     items: tuple[SelectItem, ...]
     relation: Relation
+    joins: tuple[Join, ...] = ()
+    window: Window | None = None
     where: Expression | None = None
+    partition_by: tuple[Expression, ...] = ()
     group_by: tuple[Expression, ...] = ()
     having: Expression | None = None
     emit: Emit | None = None
@@ -162,6 +195,16 @@ class InsertValues:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InsertSelect:
+    """`INSERT INTO name [WITH (QUERY_ID = …)] SELECT …`."""
+
+    target: Identifier
+    properties: tuple[Property, ...]
+    select: Select
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
     """`DROP STREAM|TABLE [IF EXISTS] name [DELETE TOPIC]`."""
 
@@ -169,6 +212,35 @@ class Drop:
     name: Identifier
     if_exists: bool = False
     delete_topic: bool = False
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateType:
+    """`CREATE TYPE [IF NOT EXISTS] name AS type`."""
+
+    name: Identifier
+    type: SqlType
+    if_not_exists: bool = False
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropType:
+    """`DROP TYPE [IF EXISTS] name`."""
+
+    name: Identifier
+    if_exists: bool = False
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alter:
+    """`ALTER STREAM|TABLE name ADD [COLUMN] column type, …`."""
+
+    kind: ObjectKind
+    name: Identifier
+    columns: tuple[ColumnDefinition, ...]
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
@@ -181,6 +253,7 @@ class Listing(StrEnum):
     TOPICS = "TOPICS"
     PROPERTIES = "PROPERTIES"
     FUNCTIONS = "FUNCTIONS"
+    TYPES = "TYPES"
     VARIABLES = "VARIABLES"
 
 
@@ -281,6 +354,10 @@ Statement = (
     | CreateSource
     | CreateAs
     | InsertValues
+    | InsertSelect
+    | CreateType
+    | DropType
+    | Alter
     | Drop
     | Show
     | Describe

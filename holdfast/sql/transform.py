@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 from lark import Token
 
 from holdfast.errors import Position, SyntaxProblem
-from holdfast.runtime.expressions.transform import ExpressionTransformer, Name, position_of, unquote
+from holdfast.runtime.expressions.transform import Name, position_of, unquote
 from holdfast.runtime.expressions.tree import (
     BooleanLiteral,
     DecimalLiteral,
@@ -20,30 +19,10 @@ from holdfast.runtime.expressions.tree import (
 )
 from holdfast.sql import statements as sql
 from holdfast.sql.explain_format import explain_format
+from holdfast.sql.transform_query import Part, QueryTransformer, pick
 from holdfast.types import SqlType
 
 Children = list[Any]
-T = TypeVar("T")
-
-LIMIT_MAX = 2**31 - 1
-ITEMS = "select list"
-ORDER = {
-    name: place
-    for place, names in enumerate(
-        (
-            ("JOIN",),
-            ("WINDOW",),
-            ("WHERE",),
-            ("GROUP BY", "GROUP BY ()", "PARTITION BY"),
-            ("HAVING",),
-            ("ORDER BY",),
-            ("EMIT",),
-            ("LIMIT",),
-        )
-    )
-    for name in names
-}
-"""The clauses of a query, by their place in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +42,6 @@ class _Flag:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """One clause of a query until the query is put together."""
-
-    name: str
-    value: Any
-    position: Position | None = None
-
-
 def _identifier(name: Name) -> sql.Identifier:
     return sql.Identifier(str(name), name.position)
 
@@ -80,11 +50,7 @@ def _flags(children: Iterable[object]) -> set[str]:
     return {child.name for child in children if isinstance(child, _Flag)}
 
 
-def _pick(children: Iterable[object], kind: type[T]) -> T | None:
-    return next((child for child in children if isinstance(child, kind)), None)
-
-
-class StatementTransformer(ExpressionTransformer):
+class StatementTransformer(QueryTransformer):
     """Builds statements while the parser runs; holds no state."""
 
     def statement_start(self, children: Children) -> sql.Statement | None:
@@ -94,7 +60,7 @@ class StatementTransformer(ExpressionTransformer):
 
     def create_head(self, children: Children) -> _Head:
         flags = _flags(children)
-        kind = _pick(children, sql.ObjectKind)
+        kind = pick(children, sql.ObjectKind)
         assert kind is not None
         return _Head(
             kind,
@@ -142,7 +108,7 @@ class StatementTransformer(ExpressionTransformer):
                 hint="Leave out SOURCE.",
                 position=head.position,
             )
-        with_ = _pick(rest, _Part)
+        with_ = pick(rest, Part)
         return sql.CreateAs(
             kind=head.kind,
             name=head.name,
@@ -153,8 +119,8 @@ class StatementTransformer(ExpressionTransformer):
             position=head.position,
         )
 
-    def table_elements(self, children: Children) -> _Part:
-        return _Part("columns", tuple(children))
+    def table_elements(self, children: Children) -> Part:
+        return Part("columns", tuple(children))
 
     def table_element(self, children: Children) -> sql.ColumnDefinition:
         name: Name = children[0]
@@ -174,8 +140,8 @@ class StatementTransformer(ExpressionTransformer):
     def header_marker(self, children: Children) -> tuple[sql.Marker, str | None]:
         return sql.Marker.HEADERS, unquote(str(children[0]))
 
-    def with_clause(self, children: Children) -> _Part:
-        return _Part("with", tuple(children))
+    def with_clause(self, children: Children) -> Part:
+        return Part("with", tuple(children))
 
     def property(self, children: Children) -> sql.Property:
         name, value = children
@@ -206,15 +172,21 @@ class StatementTransformer(ExpressionTransformer):
             position=position_of(children[0]),
         )
 
-    def columns(self, children: Children) -> _Part:
-        return _Part("columns", tuple(map(_identifier, children)))
+    def columns(self, children: Children) -> Part:
+        return Part("columns", tuple(map(_identifier, children)))
 
-    def insert_select(self, children: Children) -> sql.Refused:
-        return sql.Refused("INSERT INTO … SELECT", position_of(children[0]))
+    def insert_select(self, children: Children) -> sql.InsertSelect:
+        with_ = pick(children, Part)
+        return sql.InsertSelect(
+            target=_identifier(children[1]),
+            properties=with_.value if with_ else (),
+            select=children[-1],
+            position=position_of(children[0]),
+        )
 
     def drop(self, children: Children) -> sql.Drop:
         flags = _flags(children)
-        name = _pick(children, Name)
+        name = pick(children, Name)
         assert name is not None
         return sql.Drop(
             kind=children[1],
@@ -223,6 +195,31 @@ class StatementTransformer(ExpressionTransformer):
             delete_topic="delete_topic" in flags,
             position=position_of(children[0]),
         )
+
+    def create_type(self, children: Children) -> sql.CreateType:
+        name = pick(children, Name)
+        assert name is not None
+        return sql.CreateType(
+            name=_identifier(name),
+            type=children[-1],
+            if_not_exists="if_not_exists" in _flags(children),
+            position=position_of(children[0]),
+        )
+
+    def drop_type(self, children: Children) -> sql.DropType:
+        return sql.DropType(
+            name=_identifier(children[-1]),
+            if_exists="if_exists" in _flags(children),
+            position=position_of(children[0]),
+        )
+
+    def alter(self, children: Children) -> sql.Alter:
+        keyword, kind, name, *columns = children
+        return sql.Alter(kind=kind, name=_identifier(name), columns=tuple(columns), position=position_of(keyword))
+
+    def added_column(self, children: Children) -> sql.ColumnDefinition:
+        name, type_ = children
+        return sql.ColumnDefinition(str(name), type_, position=name.position)
 
     def delete_topic(self, _: Children) -> _Flag:
         return _Flag("delete_topic")
@@ -243,10 +240,10 @@ class StatementTransformer(ExpressionTransformer):
         return sql.DescribeFunction(_identifier(children[1]), position_of(children[0]))
 
     def explain_statement(self, children: Children) -> sql.ExplainStatement:
-        return sql.ExplainStatement(children[-1], _pick(children, sql.ExplainFormat), position=position_of(children[0]))
+        return sql.ExplainStatement(children[-1], pick(children, sql.ExplainFormat), position=position_of(children[0]))
 
     def explain_query(self, children: Children) -> sql.ExplainQuery:
-        return sql.ExplainQuery(_identifier(children[-1]), _pick(children, sql.ExplainFormat), position_of(children[0]))
+        return sql.ExplainQuery(_identifier(children[-1]), pick(children, sql.ExplainFormat), position_of(children[0]))
 
     def explain_format(self, children: Children) -> sql.ExplainFormat:
         return explain_format(str(children[0]), position_of(children[0]))
@@ -268,105 +265,3 @@ class StatementTransformer(ExpressionTransformer):
     def terminate(self, children: Children) -> sql.Terminate:
         query = children[1]
         return sql.Terminate(_identifier(query) if isinstance(query, Name) else None, position_of(children[0]))
-
-    # ---- SELECT
-
-    def select(self, children: Children) -> sql.Select:
-        relation = _pick(children, sql.Relation)
-        assert relation is not None
-        parts = [child for child in children if isinstance(child, _Part)]
-        _check_order(parts)
-        value = {part.name: part.value for part in parts}
-        distinct = [child for child in children if isinstance(child, Token) and child.type == "DISTINCT"]
-        clauses = [sql.Clause("DISTINCT", position_of(token)) for token in distinct]
-        clauses += [part.value for part in parts if isinstance(part.value, sql.Clause)]
-        return sql.Select(
-            items=value[ITEMS],
-            relation=relation,
-            where=value.get("WHERE"),
-            group_by=value.get("GROUP BY", ()),
-            having=value.get("HAVING"),
-            emit=value.get("EMIT"),
-            limit=value.get("LIMIT"),
-            clauses=tuple(clauses),
-            position=position_of(children[0]),
-        )
-
-    def select_items(self, children: Children) -> _Part:
-        return _Part(ITEMS, tuple(children))
-
-    def bare_item(self, children: Children) -> sql.SelectItem:
-        return sql.SelectExpression(children[0], None, position_of(children[0]))
-
-    def named_item(self, children: Children) -> sql.SelectItem:
-        return sql.SelectExpression(children[0], str(children[1]), position_of(children[0]))
-
-    def alias(self, children: Children) -> str:
-        return str(children[0])
-
-    def keyword_alias(self, children: Children) -> str:
-        return str(children[0]).upper()
-
-    def star(self, children: Children) -> sql.SelectItem:
-        return sql.SelectStar(None, position_of(children[0]))
-
-    def qualified_star(self, children: Children) -> sql.SelectItem:
-        return sql.SelectStar(str(children[0]), position_of(children[0]))
-
-    def fields_star(self, children: Children) -> sql.SelectItem:
-        return sql.SelectFields(children[0], position_of(children[0]))
-
-    def relation(self, children: Children) -> sql.Relation:
-        return sql.Relation(str(children[0]), str(children[-1]), position_of(children[0]))
-
-    def where(self, children: Children) -> _Part:
-        return _Part("WHERE", children[1], position_of(children[0]))
-
-    def group_by(self, children: Children) -> _Part:
-        return _Part("GROUP BY", tuple(children[1]), position_of(children[0]))
-
-    def group_by_set(self, children: Children) -> _Part:
-        return _Part("GROUP BY", tuple(children[1:]), position_of(children[0]))
-
-    def group_by_nothing(self, children: Children) -> _Part:
-        return _clause("GROUP BY ()", children)
-
-    def having(self, children: Children) -> _Part:
-        return _Part("HAVING", children[1], position_of(children[0]))
-
-    def emit(self, children: Children) -> _Part:
-        return _Part("EMIT", sql.Emit(str(children[1]).upper()), position_of(children[0]))
-
-    def limit(self, children: Children) -> _Part:
-        value = int(str(children[1]))
-        if value > LIMIT_MAX:
-            raise SyntaxProblem(f"a LIMIT must be at most {LIMIT_MAX}", position=position_of(children[1]))
-        return _Part("LIMIT", value, position_of(children[0]))
-
-    def join(self, children: Children) -> _Part:
-        return _clause("JOIN", children)
-
-    def window(self, children: Children) -> _Part:
-        return _clause("WINDOW", children)
-
-    def partition_by(self, children: Children) -> _Part:
-        return _clause("PARTITION BY", children)
-
-    def order_by(self, children: Children) -> _Part:
-        return _clause("ORDER BY", children)
-
-
-def _clause(name: str, children: Children) -> _Part:
-    position = position_of(_pick(children, Token))
-    return _Part(name, sql.Clause(name, position), position)
-
-
-def _check_order(parts: list[_Part]) -> None:
-    """Refuse clauses that are out of order or given twice."""
-    written = [part for part in parts if part.name in ORDER]
-    for before, after in pairwise(written):
-        first, second = ORDER[before.name], ORDER[after.name]
-        if before.name == after.name and before.name != "JOIN":
-            raise SyntaxProblem(f"{after.name} is given twice", position=after.position)
-        if second < first:
-            raise SyntaxProblem(f"{after.name} must come before {before.name}", position=after.position)

@@ -6,12 +6,12 @@ quotes or a comment and not defined is left alone; elsewhere it is an error.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from holdfast.errors import BindError, HoldfastError, Position, nearest
 from holdfast.runtime.expressions.lexer import Lines
-from holdfast.sql.parse import ParsedStatement, statements
+from holdfast.sql.parse import NO_TYPES, ParsedStatement, Types, statements
 
 _PIECE = re.compile(
     r"""(?P<quoted>'[^']*(?:''[^']*)*'? | "[^"]*(?:""[^"]*)*"? | `[^`]*(?:``[^`]*)*`?)
@@ -42,9 +42,9 @@ class _Replaced:
 class Script:
     """The statements of a text; each is read, with the variables as they are then, when it is asked for."""
 
-    def __init__(self, text: str, variables: Mapping[str, str]) -> None:
-        """Names of `variables` are in upper case: case does not matter in them."""
-        self._text, self._variables = text, variables
+    def __init__(self, text: str, variables: Mapping[str, str], types: Callable[[], Types] = lambda: NO_TYPES) -> None:
+        """Names of `variables` are in upper case: case does not matter in them. `types` are as for `statements`."""
+        self._text, self._variables, self._types = text, variables, types
         self._lines: Lines | None = None
         self._replaced: list[_Replaced] = []
         self._base = 0
@@ -53,7 +53,7 @@ class Script:
 
     def __iter__(self) -> Iterator[ParsedStatement]:
         if not self.substitutes:
-            yield from statements(self._text)
+            yield from statements(self._text, self._types)
             return
         start = 0
         while start < len(self._text):
@@ -74,7 +74,7 @@ class Script:
         except HoldfastError as error:
             self._own = error
             raise
-        for parsed in statements(text):
+        for parsed in statements(text, self._types):
             yield replace(parsed, position=self._origin(parsed.position))
 
     def _end_of(self, start: int) -> int:

@@ -12,7 +12,7 @@ from holdfast.catalog.objects import Stream, Table
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.coordinator.backfill import as_delta
 from holdfast.coordinator.intake import raw
-from holdfast.errors import BindError, HoldfastError
+from holdfast.errors import BindError, Feature, HoldfastError, NotYetSupported
 from holdfast.names import CollectionId, ObjectName, QueryId, TopicName
 from holdfast.planner.commands import commands_for
 from holdfast.planner.plan import Plannable
@@ -147,6 +147,9 @@ class Database:
     def _query_program(self, encoded: bytes) -> Program:
         plan = decode(encoded).query
         assert plan is not None
+        sink = self.catalog.find(plan.sink) if isinstance(plan.sink, str) else None
+        if sink is not None and sink.query != plan.query_id:
+            raise NotYetSupported(Feature.STATEMENT, "INSERT INTO … SELECT")
         return build_query(plan, self._dataflow)
 
     def _start(self, query: QueryId, build: Callable[[], Program]) -> None:
@@ -281,4 +284,6 @@ class Database:
 
 
 def _table_program(table: Table) -> Program:
+    if table.window is not None:
+        raise NotYetSupported(Feature.PROPERTY, "WINDOW_TYPE")
     return build_table(table.name, table.topic, table.schema, table.formats, table.timestamp)

@@ -85,7 +85,7 @@ class _Run:
 
     def _execute(self, text: str) -> PullResult | Push | None:
         answer = None
-        for parsed in statements(text):
+        for parsed in statements(text, lambda: self.database.catalog.types):
             answer = self.database.execute(parsed)
         return answer
 

@@ -29,7 +29,7 @@ def completed(before: str, after: str = "") -> list[str]:
         ("SELECT * FROM ORDERS WHERE A", ["AMOUNT", "ABS", "ARRAY"]),
         ("INSERT INTO totals (", ["ID", "TOTAL"]),
         ("CREATE STREAM s (a BIG", ["BIGINT"]),
-        ("CREATE STREAM s (a INT) WITH (value", ["value_format"]),
+        ("CREATE STREAM s (a INT) WITH (value", ["value_format", "value_delimiter"]),
         ("TERMINATE ", ["CTAS_TOTALS_1", "ALL"]),
         ("SHOW STREAMS; DESCRIBE to", ["totals"]),
         ("SET 'auto", ["auto.offset.reset"]),

@@ -10,32 +10,39 @@ from typing import Any
 from holdfast.catalog.commands import Command, CommandId, apply
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import HoldfastError
-from holdfast.planner.plan import plan
+from holdfast.planner.plan import Plannable, plan
 from holdfast.runtime.plan.codec import encode
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundNothing
-from holdfast.sql.parse import parse
+from holdfast.sql.parse import ParsedStatement, statements
 
 ROOT = Path(__file__).resolve().parents[2]
 SHAPE = ("8.0.0", "8.0.1")
-"""The releases that write every optional property."""
+"""The releases that write every optional property; older ones leave out what is null."""
+SAME_STEPS = ("7.0.0", "7.1.0", "7.2.0", "7.3.0", "7.4.0", *SHAPE)
+"""The releases whose planner makes the steps that ours does."""
 
 NEW_PLANNER = "ksql.new.query.planner.enabled"
 """An experiment of ksqlDB's whose plans have other ids."""
+OF_THE_RUNNER = ("use.exact.numeric.comparison",)
+"""What tells ksqlDB's test runner how to compare, and is no property of a session."""
 
 
 def folder() -> Path:
-    return Path(os.environ.get("HOLDFAST_CONFORMANCE_DIR", ROOT.parent / "shared" / "conformance")) / "ksqldb" / "plans"
+    return Path(os.environ.get("HOLDFAST_CONFORMANCE_DIR", ROOT.parent / "shared" / "conformance")) / "ksqldb"
 
 
 @dataclass(frozen=True)
 class Case:
-    """The newest plan that ksqlDB stored for one of its tests."""
+    """The newest plan that ksqlDB stored for one of its tests. `written` are the statements of the test itself, where
+    those of the plan are ksqlDB's own rendering of them."""
 
     file: str
     name: str
+    version: str
     plans: list[dict[str, Any]]
     properties: dict[str, str]
+    written: list[str]
 
     def __str__(self) -> str:
         return f"{self.file} - {self.name}"
@@ -56,40 +63,80 @@ class Outcome:
 
 
 def cases(pattern: str = "*") -> Iterator[Case]:
-    for path in sorted(folder().glob(f"{pattern}.jsonl")):
+    for path in sorted((folder() / "plans").glob(f"{pattern}.jsonl")):
+        written = _written(path.stem)
         newest: dict[str, dict[str, Any]] = {}
         for line in path.read_text(encoding="utf-8").splitlines():
             stored = json.loads(line)
             newest[stored["name"]] = stored
         for stored in newest.values():
             properties = {name: str(value) for name, value in stored["properties"].items()}
-            if stored["version"] in SHAPE and properties.get(NEW_PLANNER) != "true":
-                yield Case(stored["file"], stored["name"], stored["plan"], properties)
+            if stored["version"] not in SAME_STEPS or properties.get(NEW_PLANNER) == "true":
+                continue
+            properties = {name: value for name, value in properties.items() if name not in OF_THE_RUNNER}
+            name = stored["name"]
+            yield Case(stored["file"], name, stored["version"], stored["plan"], properties, written.get(name, []))
 
 
-def run(case: Case) -> Outcome:
+def _written(file: str) -> dict[str, list[str]]:
+    path = folder() / "qtt" / f"{file}.json"
+    if not path.exists():
+        return {}
+    return {test["name"]: test["statements"] for test in json.loads(path.read_text(encoding="utf-8"))["tests"]}
+
+
+def run(case: Case, *, written: bool = False) -> Outcome:
     """Plan the statements of a case one after the other, each against the catalog that the plans before it give."""
-    catalog: Catalog = EMPTY
-    for stored in case.plans:
-        theirs = {name: value for name, value in stored.items() if name != "statementText"}
-        try:
-            encoded = _plan(stored, catalog, case.properties)
-        except HoldfastError as error:
-            return Outcome(case, refused=error)
-        if encoded is not None:
-            ours = json.loads(encoded)
-            del ours["statementText"]
-            if ours != theirs:
-                return Outcome(case, ours=ours, theirs=theirs)
-            catalog = apply(catalog, Command(id=CommandId("", "", ""), statement="", plan=encoded))
+    texts = case.written if written else [stored["statementText"] for stored in case.plans]
+    replay = _Replay(case)
+    try:
+        for text in texts:
+            for parsed in statements(text, lambda: replay.catalog.types):
+                outcome = replay.step(parsed)
+                if outcome is not None:
+                    return outcome
+    except HoldfastError as error:
+        return Outcome(case, refused=error)
+    assert next(replay.stored, None) is None
     return Outcome(case)
 
 
-def _plan(stored: dict[str, Any], catalog: Catalog, properties: dict[str, str]) -> bytes | None:
-    (parsed,) = parse(stored["statementText"])
-    bound = bind(parsed.statement, catalog, properties)
-    if isinstance(bound, BoundNothing):
+class _Replay:
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.catalog: Catalog = EMPTY
+        self.stored = iter(case.plans)
+
+    def step(self, parsed: ParsedStatement) -> Outcome | None:
+        """Plan a statement; an outcome when the plan is not the stored one."""
+        bound = bind(parsed.statement, self.catalog, self.case.properties)
+        if isinstance(bound, BoundNothing):
+            next(self.stored)
+        if not isinstance(bound, Plannable):
+            return None
+        theirs = next(self.stored)
+        encoded = encode(plan(bound, text=parsed.text, number=_number(theirs)))
+        ours, theirs = _shape(json.loads(encoded), self.case), _shape(theirs, self.case)
+        if ours != theirs:
+            return Outcome(self.case, ours=ours, theirs=theirs)
+        self.catalog = apply(self.catalog, Command(id=CommandId("", "", ""), statement="", plan=encoded))
         return None
-    query = stored["queryPlan"]
-    number = int(query["queryId"].rpartition("_")[2]) if query else 0
-    return encode(plan(bound, text=parsed.text, number=number))
+
+
+def _number(stored: dict[str, Any]) -> int:
+    query = stored.get("queryPlan")
+    return int(query["queryId"].rpartition("_")[2]) if query else 0
+
+
+def _shape(document: dict[str, Any], case: Case) -> dict[str, Any]:
+    """A plan without its text, and for older releases without what they did not write."""
+    rest = {name: value for name, value in document.items() if name != "statementText"}
+    return rest if case.version in SHAPE else _bare(rest)
+
+
+def _bare(value: Any) -> Any:
+    """A document without its nulls, its empty objects and what is false."""
+    if isinstance(value, dict):
+        kept = {name: _bare(item) for name, item in value.items()}
+        return {name: item for name, item in kept.items() if item not in (None, {}, False)}
+    return [_bare(item) for item in value] if isinstance(value, list) else value

@@ -1,11 +1,14 @@
 """What statements look like after parsing."""
 
+from dataclasses import replace
 from itertools import islice
 
 import pytest
 
-from holdfast.errors import Position, SyntaxProblem
+from holdfast.errors import Position, SyntaxProblem, UnknownObject
 from holdfast.runtime.expressions.parse import parse_expression
+from holdfast.runtime.plan.steps import JoinType
+from holdfast.runtime.plan.windows import HoppingWindow, SessionWindow, TimeUnit, TumblingWindow, WindowTime
 from holdfast.sql import statements as sql
 from holdfast.sql.parse import parse, parse_select, statements
 from holdfast.sql.statements import (
@@ -18,7 +21,7 @@ from holdfast.sql.statements import (
     ObjectKind,
     Property,
 )
-from holdfast.types import Array, Map, Scalar
+from holdfast.types import Array, Map, Scalar, SqlType, Struct, StructField
 
 
 def one(text: str) -> sql.Statement:
@@ -125,9 +128,16 @@ def test_select_items():
         ("TERMINATE q_1", sql.Terminate(Identifier("Q_1"))),
         ("TERMINATE ALL", sql.Terminate(None)),
         ("PAUSE q_1", sql.Refused("PAUSE")),
-        ("CREATE TYPE address AS STRUCT<a INT>", sql.Refused("CREATE TYPE")),
+        ("CREATE TYPE IF NOT EXISTS point AS STRUCT<a INT>", sql.CreateType(
+            name=Identifier("POINT"), type=Struct((StructField("A", Scalar.INTEGER),)), if_not_exists=True)),
+        ("DROP TYPE point", sql.DropType(name=Identifier("POINT"))),
+        ("ALTER TABLE t ADD COLUMN a INT, ADD b STRING", sql.Alter(
+            kind=ObjectKind.TABLE, name=Identifier("T"),
+            columns=(ColumnDefinition("A", Scalar.INTEGER), ColumnDefinition("B", Scalar.STRING)))),
         ("CREATE SINK CONNECTOR c WITH (x = 1)", sql.Refused("CREATE SINK CONNECTOR")),
-        ("INSERT INTO a SELECT * FROM b", sql.Refused("INSERT INTO … SELECT")),
+        ("INSERT INTO a WITH (QUERY_ID = 'q') SELECT * FROM b", sql.InsertSelect(
+            target=Identifier("A"), properties=(sql.Property("QUERY_ID", "q"),),
+            select=parse_select("SELECT * FROM b"))),
     ],
 )  # fmt: skip
 def test_small_statements(text, statement):
@@ -170,14 +180,70 @@ def test_a_relation_called_like_a_format_is_quoted():
     ("clause", "name"),
     [
         ("SELECT DISTINCT a FROM t", "DISTINCT"),
-        ("SELECT a FROM t LEFT OUTER JOIN u WITHIN 5 SECONDS GRACE PERIOD 1 DAY ON t.a = u.a", "JOIN"),
-        ("SELECT a FROM t WINDOW HOPPING (SIZE 5 MINUTES, ADVANCE BY 1 MINUTE) GROUP BY a", "WINDOW"),
-        ("SELECT a FROM t PARTITION BY b", "PARTITION BY"),
         ("SELECT a FROM t ORDER BY b DESC", "ORDER BY"),
     ],
 )
 def test_clauses_of_later_releases_are_kept_by_name(clause, name):
     assert [kept.name for kept in parse_select(clause).clauses] == [name]
+
+
+def span(value: int, unit: str) -> WindowTime:
+    return WindowTime(value=value, time_unit=TimeUnit(unit))
+
+
+WITHIN = sql.Within(span(5, "SECONDS"), span(5, "SECONDS"))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "within"),
+    [
+        ("JOIN u WITHIN 5 SECONDS", JoinType.INNER, WITHIN),
+        ("INNER JOIN u", JoinType.INNER, None),
+        ("LEFT JOIN u WITHIN 5 SECONDS GRACE PERIOD 1 DAY", JoinType.LEFT, replace(WITHIN, grace=span(1, "DAYS"))),
+        ("RIGHT OUTER JOIN u WITHIN (5 SECONDS, 1 HOUR)", JoinType.RIGHT, replace(WITHIN, after=span(1, "HOURS"))),
+        ("full outer join u", JoinType.OUTER, None),
+    ],
+)
+def test_joins(text, kind, within):
+    select = parse_select(f"SELECT a FROM t {text} ON t.a = u.a JOIN w ON w.a = t.a WHERE b")
+    join, other = select.joins
+    assert (join.kind, join.relation.name, join.within) == (kind, "U", within)
+    assert join.condition == parse_expression("t.a = u.a")
+    assert (other.kind, other.relation.name, other.within) == (JoinType.INNER, "W", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "window"),
+    [
+        ("TUMBLING (SIZE 1 DAY)", TumblingWindow(
+            size=span(1, "DAYS"), retention=None, grace_period=None, emit_strategy=None)),
+        ("named HOPPING (SIZE 5 MINUTES, ADVANCE BY 1 MINUTE, GRACE PERIOD 0 SECONDS)", HoppingWindow(
+            size=span(5, "MINUTES"), advance_by=span(1, "MINUTES"), retention=None, grace_period=span(0, "SECONDS"),
+            emit_strategy=None)),
+        ("session (2 milliseconds, grace period 1 second, retention 1 hour)", SessionWindow(
+            gap=span(2, "MILLISECONDS"), retention=span(1, "HOURS"), grace_period=span(1, "SECONDS"),
+            emit_strategy=None)),
+    ],
+)  # fmt: skip
+def test_windows(text, window):
+    select = parse_select(f"SELECT a FROM t WINDOW {text} WHERE a GROUP BY a")
+    assert select.window == sql.Window(window)
+
+
+@pytest.mark.parametrize("text", ["a, b + 1", "(a, b + 1)"])
+def test_partition_by_takes_a_list_with_or_without_brackets(text):
+    wanted = (parse_expression("a"), parse_expression("b + 1"))
+    assert parse_select(f"SELECT a FROM t PARTITION BY {text} EMIT CHANGES").partition_by == wanted
+
+
+def test_named_types_are_those_known_when_a_statement_is_read():
+    known: dict[str, SqlType] = {}
+    read = statements("CREATE STREAM s (a point); CREATE STREAM s (a point)", lambda: known)
+    with pytest.raises(UnknownObject):
+        next(read)
+    known["POINT"] = Scalar.DOUBLE
+    (parsed,) = statements("CREATE STREAM s (a point)", lambda: known)
+    assert parsed.statement.columns[0].type is Scalar.DOUBLE
 
 
 def test_each_statement_carries_its_own_text_and_place():
@@ -202,7 +268,7 @@ def test_statements_before_a_mistake_are_read():
 
 
 def test_what_is_refused_ends_at_its_semicolon():
-    texts = ["PAUSE q", "SHOW TABLES", "PAUSE", "SHOW STREAMS", "CREATE TYPE t", "LIST QUERIES", "PRINT x"]
+    texts = ["PAUSE q", "SHOW TABLES", "PAUSE", "SHOW STREAMS", "PRINT", "LIST QUERIES", "PRINT x"]
     parsed = parse("; ".join(texts))
     assert [item.text for item in parsed] == texts
     assert [type(item.statement).__name__ for item in parsed] == ["Refused", "Show"] * 3 + ["Refused"]
@@ -218,7 +284,7 @@ def test_a_text_of_blanks_and_comments_has_no_statements():
         ("SELEC * FROM t", 'syntax error at or near "SELEC"', "Did you mean SELECT?", (1, 1)),
         ("SELECT * FORM t", 'syntax error at or near "FORM"', "Did you mean FROM?", (1, 10)),
         ("SELECT FROM t", 'syntax error at or near "FROM"', 'Expected DISTINCT, "*" or an expression.', (1, 8)),
-        ("CREATE VIEWS v", 'syntax error at or near "VIEWS"', "Expected OR, SOURCE, STREAM or TABLE.", (1, 8)),
+        ("CREATE VIEWS v", 'syntax error at or near "VIEWS"', "Expected OR, SOURCE, STREAM, TABLE or TYPE.", (1, 8)),
         ("DROP STREAM", "syntax error at the end of the text", "Expected IF or a name.", (1, 12)),
         ("DROP STREAM s s", 'syntax error at or near "s"', 'Expected DELETE or ";".', (1, 15)),
         ("CREATE STREAM s (a INT PRIMARY)", 'syntax error at or near ")"', "Expected KEY.", (1, 31)),

@@ -25,7 +25,7 @@ from holdfast.runtime.expressions.physical import Dialect, NotRenderable, field_
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.tree import Expression, Operator
 from holdfast.runtime.expressions.typing import given, infer, literal_decimal, type_of
-from holdfast.runtime.functions.declaration import Arguments, Constant, ScalarForm, expand
+from holdfast.runtime.functions.declaration import Arguments, Constant, ScalarForm, TableForm, expand
 from holdfast.runtime.functions.parameters import Chosen, Given, LambdaType, Unit
 from holdfast.runtime.functions.registry import CURRENT, Release, resolve
 from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct
@@ -278,6 +278,12 @@ class Renderer:
 
     def _call(self, call: tree.Call) -> str:
         resolved = resolve(call, [self.given(argument) for argument in call.arguments], self.release)
+        if isinstance(resolved.form, TableForm):
+            raise NotSupported(
+                f"table function {call.name} is not allowed here",
+                hint="Table functions belong in the SELECT list of a query that makes a stream.",
+                position=call.position,
+            )
         if not isinstance(resolved.form, ScalarForm):
             raise NotSupported(
                 f"aggregate function {call.name} is not allowed here",

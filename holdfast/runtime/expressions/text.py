@@ -14,7 +14,25 @@ from holdfast.types import Array, Map, SqlType, Struct
 
 def format_name(name: str) -> str:
     """A name, in back-quotes when it would not be read back as itself."""
-    return name if PLAIN.match(name) and name not in RESERVED and name not in OPENERS else quote(name)
+    return quote(name) if name in OPENERS else _plain(name)
+
+
+def _plain(name: str) -> str:
+    """A name that stands alone: MAP and STRUCT are names there, and ARRAY where no `[` follows."""
+    return name if PLAIN.match(name) and name not in RESERVED and name != "ARRAY" else quote(name)
+
+
+def format_type(type_: SqlType) -> str:
+    """A type inside an expression: the names of its fields are written as other names are."""
+    match type_:
+        case Array(element):
+            return f"ARRAY<{format_type(element)}>"
+        case Map(key, value):
+            return f"MAP<{format_type(key)}, {format_type(value)}>"
+        case Struct(fields) if fields:
+            return f"STRUCT<{', '.join(f'{format_name(field.name)} {format_type(field.type)}' for field in fields)}>"
+        case _:
+            return str(type_)
 
 
 def format_type(type_: SqlType) -> str:
@@ -31,7 +49,7 @@ def format_type(type_: SqlType) -> str:
 
 
 def format_named(named: tree.NamedExpression) -> str:
-    return f"{format_expression(named.expression)} AS {format_name(named.name)}"
+    return f"{format_expression(named.expression)} AS {_plain(named.name)}"
 
 
 def format_expression(expression: Expression) -> str:
@@ -47,7 +65,7 @@ def format_expression(expression: Expression) -> str:
         case tree.StringLiteral(text):
             return literal(text)
         case tree.ColumnRef(name, qualifier):
-            return format_name(name) if qualifier is None else f"{format_name(qualifier)}.{format_name(name)}"
+            return _plain(name) if qualifier is None else f"{format_name(qualifier)}.{format_name(name)}"
         case tree.IntervalUnit(name):
             return name
         case tree.Binary(operator, left, right):

@@ -151,6 +151,16 @@ class AggregateForm(Signature):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableForm(Signature):
+    """A signature of a function that makes rows; `returns` is the type of the column that it gives them.
+
+    `spark` writes an ARRAY with an element for each row; NULL is no rows.
+    """
+
+    spark: Template
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """A call and what it gives, both as SQL text."""
 
@@ -182,7 +192,20 @@ class AggregateFunction:
     since: Release = (0, 1)
 
 
-Function = ScalarFunction | AggregateFunction
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFunction:
+    """Turns one row into as many as it gives values; several in one query stand side by side."""
+
+    name: str
+    doc: str
+    forms: tuple[TableForm, ...]
+    arguments: tuple[str, ...] = ()
+    examples: tuple[Example, ...] = field(default=())
+    category: str = ""
+    since: Release = (0, 1)
+
+
+Function = ScalarFunction | AggregateFunction | TableFunction
 
 
 def named(function: Function, form: Signature) -> list[str]:

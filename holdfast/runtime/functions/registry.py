@@ -28,6 +28,7 @@ from holdfast.runtime.functions import (
     maths,
     regexes,
     rounding,
+    rows,
     splitting,
     statistics,
     strings,
@@ -40,6 +41,8 @@ from holdfast.runtime.functions.declaration import (
     Function,
     Release,
     ScalarForm,
+    TableForm,
+    TableFunction,
 )
 from holdfast.runtime.functions.later import KSQLDB
 from holdfast.runtime.functions.parameters import Chosen, Given, LambdaGiven, TextConstant
@@ -79,9 +82,10 @@ MODULES: tuple[Module, ...] = (
     aggregates,
     collecting,
     statistics,
+    rows,
 )
 
-__all__ = ["CURRENT", "Release", "Resolved", "function", "functions", "is_aggregate", "resolve"]
+__all__ = ["CURRENT", "Release", "Resolved", "function", "functions", "is_aggregate", "is_table_function", "resolve"]
 
 
 @cache
@@ -112,12 +116,17 @@ def is_aggregate(name: str, release: Release = CURRENT) -> bool:
     return any(isinstance(f, AggregateFunction) and f.since <= release for f in functions().get(name, ()))
 
 
+def is_table_function(name: str, release: Release = CURRENT) -> bool:
+    """True for the name of a function that makes rows."""
+    return any(isinstance(f, TableFunction) and f.since <= release for f in functions().get(name, ()))
+
+
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """The form of a function that a call means, with the types its arguments are cast to."""
 
     function: Function
-    form: ScalarForm | AggregateForm
+    form: ScalarForm | AggregateForm | TableForm
     types: tuple[Chosen, ...]
     returns: SqlType
 
@@ -125,7 +134,7 @@ class Resolved:
 def resolve(call: Call, arguments: Sequence[Given], release: Release = CURRENT) -> Resolved:
     """Choose the form: one that takes the arguments as they are, else the first that takes them widened."""
     declaration = function(call.name, release, position=call.position)
-    forms: Sequence[ScalarForm | AggregateForm] = declaration.forms
+    forms: Sequence[ScalarForm | AggregateForm | TableForm] = declaration.forms
     for exact in (True, False):
         for form in forms:
             matched = form.match(arguments, exact=exact)

@@ -69,6 +69,12 @@ class Decoder:
         nulled = [f"IF(bad = 0, {name}, NULL) AS {name}" for name in names]
         return f"SELECT part, off, ts, tombstone, bad{_list(nulled)} FROM ({level})"
 
+    def check(self) -> None:
+        """Refuse columns and formats that cannot be decoded, before any record comes."""
+        for column in self.schema.headers:
+            raise NotYetSupported(Feature.COLUMN, "HEADERS", f'the HEADERS column "{column.name}" cannot be read yet')
+        self.sql("records", frozenset())
+
     def spellings_sql(self, view: str) -> str:
         """The SELECT of all top-level JSON names in a view's values and keys."""
         sources = []

@@ -69,6 +69,7 @@ def build_table(
 ) -> Program:
     """The program that keeps a table over a topic."""
     decoder = Decoder(schema, formats, keyed=True)
+    decoder.check()
     source = TopicInput(topic, decoder, decoded_view(topic, decoder))
     collection = CollectionId(str(name))
     stage = Stage((source,), build_table_of_topic(schema, source.view, timestamp), Upsert(collection))

@@ -147,6 +147,7 @@ class Builder:
             rows = stream_schema(layout_of(schema.key, schema.value))
             return build_derived_stream(schema, self.reads(ObjectInput(derived, object_view(derived), rows)))
         decoder = Decoder(schema, step.formats)
+        decoder.check()
         view = self.reads(TopicInput(step.topic_name, decoder, decoded_view(step.topic_name, decoder)))
         return build_stream_source(schema, view, step.timestamp_column)
 

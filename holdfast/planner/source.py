@@ -1,0 +1,70 @@
+"""The steps that read the topic of a stream or a table."""
+
+from holdfast.catalog.objects import CatalogObject, Stream
+from holdfast.planner.node import Node
+from holdfast.planner.texts import context
+from holdfast.runtime.plan.sources import (
+    SchemaText,
+    StreamSource,
+    TableSource,
+    WindowedStreamSource,
+    WindowedTableSource,
+)
+from holdfast.runtime.plan.steps import Step
+from holdfast.sql.formats import build_formats
+from holdfast.sql.relation import PSEUDO_COLUMNS, WINDOW_BOUNDS
+from holdfast.types import Column
+
+PSEUDO_COLUMN_VERSION = 1
+"""ROWTIME, ROWPARTITION and ROWOFFSET."""
+
+
+def plan_source(source: CatalogObject, name: str = "KsqlTopic") -> Node:
+    """The rows of a source; `name` tells it from the other sources of the query."""
+    schema, formats = source.schema, source.formats
+    pseudo = [Column(name, type_) for name, type_ in PSEUDO_COLUMNS.items() if schema.find(name) is None]
+    bounds = [Column(name, type_) for name, type_ in WINDOW_BOUNDS.items()] if source.window is not None else []
+    return Node(
+        step=_step(source, f"{name}/Source"),
+        stream=isinstance(source, Stream),
+        key=schema.key,
+        value=(*schema.value, *schema.headers, *pseudo, *schema.key, *bounds),
+        key_format=formats.key_format,
+        value_format=formats.value_format,
+        window=source.window,
+    )
+
+
+def _step(source: CatalogObject, path: str) -> Step:
+    properties, schema = context(path), SchemaText(str(source.schema))
+    stream = isinstance(source, Stream)
+    if source.window is not None:
+        windowed = WindowedStreamSource if stream else WindowedTableSource
+        return windowed(
+            properties=properties,
+            topic_name=source.topic,
+            formats=source.formats,
+            window_info=source.window,
+            timestamp_column=source.timestamp,
+            source_schema=schema,
+            pseudo_column_version=PSEUDO_COLUMN_VERSION,
+        )
+    if stream:
+        return StreamSource(
+            properties=properties,
+            topic_name=source.topic,
+            formats=source.formats,
+            timestamp_column=source.timestamp,
+            source_schema=schema,
+            pseudo_column_version=PSEUDO_COLUMN_VERSION,
+        )
+    stored = build_formats(source.formats.key_format, source.formats.value_format, key_columns=len(source.schema.key))
+    return TableSource(
+        properties=properties,
+        topic_name=source.topic,
+        formats=source.formats,
+        timestamp_column=source.timestamp,
+        source_schema=schema,
+        pseudo_column_version=PSEUDO_COLUMN_VERSION,
+        state_store_formats=stored,
+    )

@@ -1,0 +1,125 @@
+"""The rules of GROUP BY and HAVING."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.errors import BindError, NotSupported
+from holdfast.runtime.expressions.text import format_expression
+from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression, Lambda
+from holdfast.runtime.expressions.typing import given
+from holdfast.runtime.functions.declaration import AggregateForm
+from holdfast.runtime.functions.registry import is_aggregate, resolve
+from holdfast.sql import statements as sql
+from holdfast.sql.bound import BoundColumn
+from holdfast.sql.relation import WINDOW_BOUNDS, Relation
+from holdfast.sql.walk import children, column_refs, walk
+
+
+def aggregates(expression: Expression) -> list[Call]:
+    """The calls of aggregate functions inside an expression."""
+    return [node for node in walk(expression) if isinstance(node, Call) and is_aggregate(node.name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """The parts of a query that groups."""
+
+    select: sql.Select
+    relation: Relation
+    projection: Sequence[BoundColumn]
+    group_by: tuple[Expression, ...]
+    having: Expression | None
+    stream: bool
+
+    def check(self) -> None:
+        """Refuse what cannot be aggregated."""
+        expressions = [column.expression for column in self.projection]
+        searched = expressions if self.having is None else [*expressions, self.having]
+        calls = [call for expression in searched for call in aggregates(expression)]
+        self._check_grouped(calls)
+        self._check_group_by()
+        if not calls:
+            raise BindError(
+                "GROUP BY needs an aggregate in the select list or in HAVING", position=self.select.position
+            )
+        for call in calls:
+            self._check_call(call)
+        for expression in expressions:
+            for ref in self._ungrouped(expression):
+                raise BindError(
+                    f'column "{ref.name}" is neither aggregated nor in GROUP BY',
+                    hint=f"Add {format_expression(ref)} to GROUP BY, or aggregate it.",
+                    position=ref.position,
+                )
+        for ref in self._ungrouped(self.having) if self.having is not None else ():
+            raise BindError(
+                f'HAVING names column "{ref.name}", which is not in GROUP BY',
+                hint="Filter rows with WHERE, before GROUP BY.",
+                position=ref.position,
+            )
+
+    def _check_grouped(self, calls: Sequence[Call]) -> None:
+        if self.group_by:
+            return
+        if calls:
+            raise BindError(
+                f"the aggregate {calls[0].name} needs a GROUP BY",
+                hint="Group by a constant to aggregate everything: SELECT 1 AS k, … GROUP BY 1.",
+                position=calls[0].position,
+            )
+        raise BindError(
+            "HAVING needs a GROUP BY",
+            hint="Filter rows with WHERE.",
+            position=self.select.having.position if self.select.having is not None else None,
+        )
+
+    def _check_group_by(self) -> None:
+        if self.select.window is not None and not self.stream:
+            raise NotSupported("WINDOW is for streams, not for tables", position=self.select.window.position)
+        for index, expression in enumerate(self.group_by):
+            for call in aggregates(expression):
+                raise BindError(f"GROUP BY cannot have the aggregate {call.name}", position=call.position)
+            if expression in self.group_by[:index]:
+                text = format_expression(expression)
+                raise BindError(f"GROUP BY has {text} twice", position=expression.position)
+            if self.select.window is not None:
+                _refuse_bounds(expression, "GROUP BY")
+            self.relation.type_of(expression)
+
+    def _check_call(self, call: Call) -> None:
+        for argument in call.arguments:
+            for inner in aggregates(argument):
+                raise BindError(f"aggregates cannot be nested: {inner.name} in {call.name}", position=inner.position)
+            if self.select.window is not None:
+                _refuse_bounds(argument, call.name)
+        if self.stream:
+            return
+        form = resolve(call, [given(argument, self.relation.scope) for argument in call.arguments]).form
+        if isinstance(form, AggregateForm) and form.undo is None:
+            raise NotSupported(
+                f"the aggregate {call.name} cannot be kept over a table",
+                detail="When a row of the table changes, its old value could not be taken back.",
+                position=call.position,
+            )
+
+    def _ungrouped(self, expression: Expression) -> Iterator[ColumnRef]:
+        """The columns of an expression that have no single value within a group."""
+        if expression in self.group_by or (isinstance(expression, Call) and is_aggregate(expression.name)):
+            return
+        if isinstance(expression, ColumnRef):
+            if self.select.window is None or expression.name not in WINDOW_BOUNDS:
+                yield expression
+            return
+        parameters = expression.parameters if isinstance(expression, Lambda) else ()
+        for child in children(expression):
+            yield from (ref for ref in self._ungrouped(child) if ref.name not in parameters)
+
+
+def _refuse_bounds(expression: Expression, where: str) -> None:
+    for ref in column_refs(expression):
+        if ref.name in WINDOW_BOUNDS:
+            raise BindError(
+                f"{where} cannot use {ref.name}",
+                detail="The bounds of a window are known once its rows are aggregated.",
+                position=ref.position,
+            )

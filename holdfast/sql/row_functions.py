@@ -1,0 +1,58 @@
+"""Table functions: calls such as EXPLODE that turn one row into many."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.errors import BindError, NotSupported
+from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression
+from holdfast.runtime.functions.registry import is_table_function
+from holdfast.sql.bound import BoundColumn
+from holdfast.sql.walk import rewrite, walk
+
+RESULT = "KSQL_SYNTH_"
+"""The results of table functions are columns of this name, numbered in the order of the select list."""
+
+
+def table_functions(expression: Expression) -> list[Call]:
+    """The calls of table functions inside an expression."""
+    return [node for node in walk(expression) if isinstance(node, Call) and is_table_function(node.name)]
+
+
+def bind_table_functions(
+    projection: Sequence[BoundColumn], *, stream: bool, aggregated: bool
+) -> tuple[tuple[BoundColumn, ...], tuple[Call, ...]]:
+    """The projection over the rows that table functions make, and those functions."""
+    calls: list[Call] = []
+
+    def change(node: Expression) -> Expression | None:
+        if not isinstance(node, Call) or not is_table_function(node.name):
+            return None
+        _check(node, stream=stream, aggregated=aggregated)
+        calls.append(node)
+        return ColumnRef(f"{RESULT}{len(calls) - 1}", None, node.position)
+
+    columns = tuple(replace(column, expression=rewrite(column.expression, change)) for column in projection)
+    return columns, tuple(calls)
+
+
+def refuse_table_functions(expression: Expression, *, clause: str) -> None:
+    for call in table_functions(expression):
+        raise BindError(
+            f"{clause} cannot have the table function {call.name}",
+            hint="Table functions can stand in the select list.",
+            position=call.position,
+        )
+
+
+def _check(call: Call, *, stream: bool, aggregated: bool) -> None:
+    for argument in call.arguments:
+        for inner in table_functions(argument):
+            raise BindError(f"table functions cannot be nested: {inner.name} in {call.name}", position=inner.position)
+    if aggregated:
+        raise NotSupported(
+            f"the table function {call.name} cannot be used in an aggregation",
+            hint="Make a stream of its rows first, and aggregate that.",
+            position=call.position,
+        )
+    if not stream:
+        raise NotSupported(f"the table function {call.name} is for streams, not for tables", position=call.position)
