@@ -16,12 +16,7 @@ KNOWN: Mapping[str, Sequence[str]] = {
     "ksql.persistence.default.format.key": ANY,
     "ksql.persistence.default.format.value": ANY,
     "ksql.persistence.wrap.single.values": FLAG,
-    "ksql.output.topic.name.prefix": ANY,
     "ksql.functions.substring.legacy.args": ("false",),
-    # These tune ksqlDB's planner and Kafka Streams, and change no result.
-    "ksql.new.query.planner.enabled": FLAG,
-    "topology.optimization": ANY,
-    "__emit.interval.ms.kstreams.windowed.aggregation__": ANY,
 }
 """Every property and its values; no values means any text."""
 
@@ -31,7 +26,6 @@ WITHOUT_EFFECT = ("topology.optimization", "__emit.interval.ms.kstreams.windowed
 LATER = (
     "ksql.functions.collect_list.limit",
     "ksql.functions.collect_set.limit",
-    "ksql.functions.substring.legacy.args",
     "use.exact.numeric.comparison",
 )
 """Properties of ksqlDB that change results, and that this release does not have."""
