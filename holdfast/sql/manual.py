@@ -47,7 +47,9 @@ MANUAL: Mapping[str, Entry] = {
         "DROP TYPE", "Forget the name of a type; what was made with it stays as it is.", "DROP TYPE IF EXISTS address;"
     ),
     "alter": Entry(
-        "ALTER STREAM, ALTER TABLE", "Add columns to a stream or a table.", "ALTER STREAM orders ADD COLUMN note STRING;"
+        "ALTER STREAM, ALTER TABLE",
+        "Add columns to a stream or a table.",
+        "ALTER STREAM orders ADD COLUMN note STRING;",
     ),
     "insert_values": Entry(
         "INSERT INTO … VALUES",

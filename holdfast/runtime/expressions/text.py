@@ -23,19 +23,6 @@ def _plain(name: str) -> str:
 
 
 def format_type(type_: SqlType) -> str:
-    """A type inside an expression: the names of its fields are written as other names are."""
-    match type_:
-        case Array(element):
-            return f"ARRAY<{format_type(element)}>"
-        case Map(key, value):
-            return f"MAP<{format_type(key)}, {format_type(value)}>"
-        case Struct(fields) if fields:
-            return f"STRUCT<{', '.join(f'{format_name(field.name)} {format_type(field.type)}' for field in fields)}>"
-        case _:
-            return str(type_)
-
-
-def format_type(type_: SqlType) -> str:
     """A type inside an expression: the names of fields are written as other names are."""
     match type_:
         case Array(element):
