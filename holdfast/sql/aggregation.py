@@ -92,10 +92,16 @@ class Aggregation:
                 raise BindError(f"aggregates cannot be nested: {inner.name} in {call.name}", position=inner.position)
             if self.select.window is not None:
                 _refuse_bounds(argument, call.name)
-        if self.stream:
-            return
         form = resolve(call, [given(argument, self.relation.scope) for argument in call.arguments]).form
-        if isinstance(form, AggregateForm) and form.undo is None:
+        assert isinstance(form, AggregateForm)
+        for place in sorted(form.constants):
+            argument = call.arguments[place]
+            if any(column_refs(argument)):
+                raise BindError(
+                    f"argument {place + 1} of {call.name} must be a constant, not {format_expression(argument)}",
+                    position=argument.position,
+                )
+        if not self.stream and form.undo is None:
             raise NotSupported(
                 f"the aggregate {call.name} cannot be kept over a table",
                 detail="When a row of the table changes, its old value could not be taken back.",

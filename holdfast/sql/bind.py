@@ -90,6 +90,13 @@ def _bind_drop(statement: sql.Drop, catalog: Catalog) -> BoundDrop | BoundNothin
     found = catalog.object(name, kind=statement.kind.lower(), position=position)
     if statement.kind.lower() != found.KIND:
         raise wrong_kind(found, wanted=statement.kind.lower(), position=position)
+    if statement.delete_topic and found.read_only:
+        raise NotSupported(
+            f'the topic of {found.KIND} "{name}" cannot be deleted',
+            detail="It is a SOURCE, which is read-only.",
+            hint="Leave out DELETE TOPIC.",
+            position=position,
+        )
     catalog.check_drop(name, position=position)
     return BoundDrop(target=found, delete_topic=statement.delete_topic)
 

@@ -7,6 +7,7 @@ from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import (
     BindError,
     Feature,
+    NotSupported,
     NotYetSupported,
     Position,
     TypeMismatch,
@@ -38,10 +39,17 @@ def bind_create_source(
     statement: sql.CreateSource, catalog: Catalog, properties: Mapping[str, str]
 ) -> BoundCreateSource | BoundNothing:
     """An object over a topic."""
+    if statement.or_replace and statement.read_only:
+        raise NotSupported(
+            f'SOURCE {statement.kind.lower()} "{statement.name.text}" cannot be replaced',
+            hint="Leave out OR REPLACE.",
+            position=statement.position,
+        )
     nothing = _taken(statement, catalog)
     if nothing is not None:
         return nothing
     with_ = read_properties(statement.properties, OF_SOURCES)
+    _check_format_names(with_)
     schema = Schema(tuple(_column(column, statement.kind) for column in statement.columns))
     _check_columns(statement)
     if with_.topic is None:
@@ -79,6 +87,7 @@ def bind_create_as(
     if nothing is not None:
         return nothing
     with_ = read_properties(statement.properties)
+    _check_format_names(with_)
     query = bind_query(statement.select, catalog)
     _check_kind(statement, query)
     schema = schema_of(query)
@@ -109,6 +118,12 @@ def _taken(statement: sql.CreateSource | sql.CreateAs, catalog: Catalog) -> Boun
         return None
     if statement.if_not_exists:
         return BoundNothing(f'{found.KIND} "{found.name}" already exists')
+    if found.read_only and statement.or_replace:
+        raise NotSupported(
+            f'SOURCE {found.KIND} "{found.name}" cannot be replaced',
+            hint=f"DROP {found.KIND.upper()} {found.name} first.",
+            position=statement.name.position,
+        )
     if statement.or_replace:
         raise NotYetSupported(
             Feature.STATEMENT,
@@ -135,6 +150,13 @@ def _formats(
         format_info(key, side="key", delimiter=with_.key_delimiter, position=key_position),
         format_info(value, side="value", delimiter=with_.value_delimiter or inherited, position=value_position),
     )
+
+
+def _check_format_names(with_: WithProperties) -> None:
+    """A format that does not exist is told of before what else may be wrong."""
+    for side, name in (("key", with_.key_format), ("value", with_.value_format)):
+        if name is not None:
+            format_info(name, side=side, position=with_.position(f"{side.upper()}_FORMAT", "FORMAT"))
 
 
 def _inherited_formats(

@@ -10,7 +10,9 @@ from holdfast.catalog.objects import Stream
 from holdfast.errors import BindError, NotSupported, Position, TypeMismatch
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import Binary, ColumnRef, Expression, Operator
+from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.steps import JoinType
+from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowType
 from holdfast.sql import statements as sql
 from holdfast.sql.bound import BoundColumn, BoundInput, BoundJoin
 from holdfast.sql.relation import BoundSource, Relation
@@ -58,6 +60,17 @@ def input_keys(found: BoundInput, relation: Relation) -> list[Expression]:
             return [ColumnRef(found.key)]
 
 
+def written_keys(found: BoundInput) -> list[Expression]:
+    """The key columns of a query's input, as the query may write them."""
+    match found:
+        case BoundSource():
+            return [ColumnRef(column.name, found.alias) for column in found.object.schema.key]
+        case BoundJoin(foreign_key=True):
+            return written_keys(found.left)
+        case _:
+            return [*viable_keys(found)[:1]]
+
+
 def is_stream(found: BoundInput) -> bool:
     """Whether an input is a stream: a table only joins tables."""
     if isinstance(found, BoundSource):
@@ -101,6 +114,14 @@ def viable_keys(found: BoundInput) -> list[ColumnRef]:
     columns = [each for each in every if isinstance(each, ColumnRef)]
     same = equal_to_key(found)
     return [column for column in dict.fromkeys(columns) if column in same]
+
+
+def _shape(window: WindowInfo | None) -> tuple[WindowType, Duration | None] | None:
+    return None if window is None else (window.type, given(window.size))
+
+
+def _windowed(window: WindowInfo | None) -> str:
+    return "not windowed" if window is None else f"{window.type} windowed"
 
 
 def _name(expression: Expression) -> str:
@@ -168,7 +189,8 @@ class _Condition:
         aliases = {ref.qualifier for ref in column_refs(side)}
         if len(aliases) != 1:
             raise BindError(
-                f"each side of a join's condition must name columns of one relation: {format_expression(side)}",
+                "each side of a join's condition must name columns of one relation: "
+                f"{format_expression(side)} in {self.text}",
                 hint="Put further conditions into WHERE.",
                 position=side.position,
             )
@@ -198,14 +220,16 @@ class _Condition:
 
     def _check_inputs(self, left_key: Expression, right_key: Expression) -> bool:
         """Whether the join is one on a foreign key; refuses what no join can do."""
+        self._check_windows()
         streams = is_stream(self.left), is_stream(self.right)
         self._check_within(all(streams))
         if all(streams):
             return False
         right = self.right.object
         if not streams[0] and streams[1]:
+            left = " and ".join(source.object.name for source in sources_of(self.left))
             raise NotSupported(
-                f"a table cannot be joined with the stream {right.name}",
+                f"the table {left} cannot be joined with the stream {right.name}",
                 hint=f"Write {right.name} first, and join the table to it.",
                 position=self.written.relation.position,
             )
@@ -230,6 +254,16 @@ class _Condition:
         if right.window is not None:
             raise NotSupported("a join on a foreign key cannot read a windowed table", position=self.position)
         return True
+
+    def _check_windows(self) -> None:
+        """Windowed keys meet only keys of the same windows."""
+        left, right = next(sources_of(self.left)).object, self.right.object
+        if _shape(left.window) != _shape(right.window):
+            raise NotSupported(
+                f"{left.name} and {right.name} cannot be joined: their keys are not windowed in the same way",
+                detail=f"{left.name} is {_windowed(left.window)}, {right.name} is {_windowed(right.window)}.",
+                position=self.written.relation.position,
+            )
 
     def _refuse(self, *kinds: JoinType, what: str) -> None:
         kind = self.written.kind

@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 
-from holdfast.catalog.objects import Stream
+from holdfast.catalog.objects import Stream, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import BindError, Feature, NotSupported, NotYetSupported, WrongObjectKind
 from holdfast.runtime.expressions.tree import ColumnRef, Expression
 from holdfast.sql import statements as sql
 from holdfast.sql.aggregation import Aggregation, aggregates
-from holdfast.sql.bind_joins import bind_joins, choose_keys, input_keys, is_stream, join_key, viable_keys
+from holdfast.sql.bind_joins import bind_joins, choose_keys, input_keys, is_stream, join_key, viable_keys, written_keys
 from holdfast.sql.bound import BoundColumn, BoundJoin, BoundQuery, BoundSelect, SelectKind
+from holdfast.sql.formats import KAFKA
 from holdfast.sql.partitioning import Partitioning, bind_partitioning
 from holdfast.sql.projection import bind_projection
 from holdfast.sql.relation import RECORD_COLUMNS, RESERVED_COLUMNS, WINDOW_BOUNDS, Relation
@@ -28,6 +29,7 @@ def bind_query(select: sql.Select, catalog: Catalog) -> BoundQuery:
     if select.limit is not None:
         raise NotSupported("LIMIT is not supported in a CREATE … AS", position=select.position)
     relation = Relation.of(select, catalog)
+    _check_sources(select, relation)
     input_ = bind_joins(select, relation)
     synthetic = join_key(input_, relation)
     relation = relation if synthetic is None else relation.also(synthetic)
@@ -50,7 +52,8 @@ def bind_query(select: sql.Select, catalog: Catalog) -> BoundQuery:
         choices = viable_keys(input_) if isinstance(input_, BoundJoin) and not input_.foreign_key else []
         what = "join column" if choices or synthetic is not None else "key column"
         wanted = input_keys(input_, relation)
-        keys = key_names(projection, wanted, what=what, position=select.position, choices=choices)
+        shown = written_keys(input_) if relation.joined and synthetic is None else wanted
+        keys = key_names(projection, wanted, what=what, position=select.position, choices=choices, shown=shown)
     _check_names(projection, keys)
     check_values(projection, keys, select.position)
     return BoundQuery(
@@ -65,6 +68,24 @@ def bind_query(select: sql.Select, catalog: Catalog) -> BoundQuery:
         window=window,
         having=having,
     )
+
+
+def _check_sources(select: sql.Select, relation: Relation) -> None:
+    """Refuse sources whose rows no continuous query can take."""
+    clause = "GROUP BY" if select.group_by else "JOIN" if select.joins else None
+    for written, source in zip((select.relation, *(j.relation for j in select.joins)), relation.sources, strict=True):
+        found = source.object
+        if found.window is not None and isinstance(found, Table):
+            raise NotSupported(
+                f'a continuous query cannot read the windowed table "{found.name}"', position=written.position
+            )
+        if clause is not None and found.formats.value_format.format == KAFKA:
+            raise NotSupported(
+                f'{clause} cannot read "{found.name}", whose value format is KAFKA',
+                detail="That format holds one column, and the rows inside the query have more.",
+                hint="Copy it into a stream with VALUE_FORMAT='JSON' first.",
+                position=written.position,
+            )
 
 
 def _projection(

@@ -16,17 +16,20 @@ def key_names(
     what: str,
     position: Position | None,
     choices: Sequence[Expression] = (),
+    shown: Sequence[Expression] = (),
 ) -> tuple[str, ...]:
     """The names of the columns that are the parts of the key; each must be selected once.
 
-    `what` is what an error calls a part, `choices` are others that would have done as well.
+    `what` is what an error calls a part; `choices` are columns of which any one would do as the only part, and `shown`
+    are the parts as the user would write them.
     """
+    written = list(map(format_expression, shown or wanted))
     names = []
-    for expression in wanted:
+    for index, expression in enumerate(wanted):
         found = [column for column in projection if column.expression == expression]
-        text = format_expression(expression)
+        text = written[index]
         if not found:
-            every = ", ".join(map(format_expression, wanted))
+            every = format_expression(choices[0]) if choices else ", ".join(written)
             others = " or ".join(map(format_expression, choices)) or text
             raise BindError(
                 f"the {what} {others} is missing from the select list",

@@ -71,7 +71,7 @@ VIEWS_SOURCE = step(
 
 def test_a_stream_over_a_topic():
     with_ = "WITH (KAFKA_TOPIC='x', FORMAT='JSON', TIMESTAMP='ts')"
-    text = f"CREATE OR REPLACE SOURCE STREAM s (ts BIGINT, id INT KEY) {with_}"
+    text = f"CREATE SOURCE STREAM s (ts BIGINT, id INT KEY) {with_}"
     assert plan_of(text) == {
         "@type": "ksqlPlanV1",
         "statementText": text,
@@ -82,7 +82,6 @@ def test_a_stream_over_a_topic():
             "x",
             timestampColumn={"column": "TS", "format": None},
             formats={**JSON_KEYS, "keyFeatures": ["UNWRAP_SINGLES"]},
-            orReplace=True,
             isSource=True,
         ),
         "queryPlan": None,

@@ -1,6 +1,7 @@
 """The type of an expression, or an error that says where it goes wrong."""
 
 import decimal
+import math
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -70,7 +71,9 @@ class _Inference:
                 return literal_integer(expression)
             case tree.DecimalLiteral():
                 return literal_decimal(expression)
-            case tree.DoubleLiteral():
+            case tree.DoubleLiteral(text):
+                if math.isinf(float(text)):
+                    raise TypeMismatch(f"the number {text} does not fit DOUBLE", position=expression.position)
                 return Scalar.DOUBLE
             case tree.StringLiteral():
                 return Scalar.STRING
