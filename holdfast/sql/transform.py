@@ -227,6 +227,13 @@ class StatementTransformer(QueryTransformer):
     def show(self, children: Children) -> sql.Show:
         return sql.Show(children[1], "extended" in _flags(children), position_of(children[0]))
 
+    def show_all_topics(self, children: Children) -> sql.Show:
+        return sql.Show(sql.Listing.TOPICS, True, position_of(children[0]))
+
+    def describe_all(self, children: Children) -> sql.Show:
+        """Describing all is listing them with everything that is known of each."""
+        return sql.Show(sql.Listing(str(children[1]).upper()), True, position_of(children[0]))
+
     def listing(self, children: Children) -> sql.Listing:
         return sql.Listing(str(children[0]).upper())
 

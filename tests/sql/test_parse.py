@@ -115,6 +115,10 @@ def test_select_items():
         ("DROP TABLE IF EXISTS t DELETE TOPIC", sql.Drop(
             kind=ObjectKind.TABLE, name=Identifier("T"), if_exists=True, delete_topic=True)),
         ("SHOW STREAMS", sql.Show(Listing.STREAMS)),
+        ("LIST ALL TOPICS", sql.Show(Listing.TOPICS, True)),
+        ("DESCRIBE STREAMS", sql.Show(Listing.STREAMS, True)),
+        ("describe tables extended", sql.Show(Listing.TABLES, True)),
+        ("DESCRIBE streams2", sql.Describe(Identifier("STREAMS2"))),
         ("list queries extended", sql.Show(Listing.QUERIES, True)),
         ("DESCRIBE t EXTENDED", sql.Describe(Identifier("T"), True)),
         ("DESCRIBE FUNCTION len", sql.DescribeFunction(Identifier("LEN"))),
