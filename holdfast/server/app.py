@@ -172,6 +172,7 @@ def make_app(service: Service) -> FastAPI:
         description="ksqlDB's HTTP interface, and more of it: see the page on HTTP in the documentation.",
         docs_url="/docs",
         redoc_url=None,
+        redirect_slashes=False,
     )
     api = Api(service)
     app.state.pushes = api.pushes

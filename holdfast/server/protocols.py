@@ -16,6 +16,8 @@ from holdfast.server.problems import Code, Problem
 
 MAX_HEAD = 64 << 10
 """Bytes that the URL and the headers of a request may have together."""
+FIELD = 32
+"""What a header counts beside its bytes, as in HTTP/2: many empty ones are not free either."""
 IDLE_SECONDS = 75
 
 
@@ -60,7 +62,7 @@ class Protocol(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._count(len(name) + len(value))
+        self._count(len(name) + len(value) + FIELD)
         super().on_header(name, value)
 
     def _count(self, size: int) -> None:

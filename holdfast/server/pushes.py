@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from threading import Lock
 
 import anyio
 
@@ -29,6 +30,8 @@ class Pushes:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._open: dict[str, OpenPush] = {}
+        self._starting = 0
+        self._lock = Lock()
         self._stopping = False
         self.bell = Bell()
         self.limiter = anyio.CapacityLimiter(READERS)
@@ -40,16 +43,25 @@ class Pushes:
     def start(self, bound: BoundSelect, statement: str, properties: Mapping[str, str]) -> Push:
         if self._stopping:
             raise Problem(Code.SHUTTING_DOWN, "the server is shutting down")
+        with self._lock:
+            self._check_room()
+            self._starting += 1
+        try:
+            push = self._service.push(bound, properties)
+            self._open[push.id] = OpenPush(push, statement)
+            return push
+        finally:
+            with self._lock:
+                self._starting -= 1
+
+    def _check_room(self) -> None:
         most = self._service.settings.max_push_queries
-        if len(self._open) >= most:
+        if len(self._open) + self._starting >= most:
             raise Problem(
                 Code.TOO_MANY_PUSH_QUERIES,
                 f"{most} push queries are open, and there can be no more",
                 hint="Close one with /close-query, or its connection; max_push_queries sets how many can be.",
             )
-        push = self._service.push(bound, properties)
-        self._open[push.id] = OpenPush(push, statement)
-        return push
 
     def find(self, id: str) -> Push | None:
         """The push query of that id, which SQL may have folded to upper case."""

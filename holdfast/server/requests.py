@@ -13,6 +13,8 @@ from starlette.requests import Request
 from holdfast.server.problems import Code, Problem
 
 MAX_BODY = 16 << 20
+MAX_TEXT = 1 << 20
+"""Characters of a request's statements: reading many more would take seconds of a processor."""
 READ_ANYWAY = 4 * MAX_BODY
 """So much of a body that is not wanted is read and dropped: a client reads our answer only once it has sent all."""
 
@@ -124,6 +126,12 @@ def asked(body: Mapping[str, Any], *names: str) -> Asked:
     text = next((body[name] for name in names if name in body), None)
     if not isinstance(text, str):
         raise Problem(Code.BAD_REQUEST, f'"{names[0]}" must be given, and be a text')
+    if len(text) > MAX_TEXT:
+        raise Problem(
+            Code.TOO_LARGE,
+            f"the statements have {len(text):,} characters, and may have {MAX_TEXT:,}",
+            hint="Send them in several requests; rows can be given to /inserts-stream.",
+        )
     properties = {**named(body, "streamsProperties"), **named(body, "properties")}
     variables = {name.upper(): value for name, value in named(body, "sessionVariables").items()}
     return Asked(

@@ -1,5 +1,6 @@
 """A service in memory, for tests of what is in front of one: statements change a real catalog, rows are put in."""
 
+import itertools
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -132,6 +133,7 @@ class FakeService:
         self.push_properties: Mapping[str, str] = {}
         self.started = threading.Semaphore(0)
         self.wakeup = Wakeup()
+        self._numbers = itertools.count()
         self.given: list[tuple[str, list[dict[str, object]]]] = []
         self.state = Health()
         self.failing: Exception | None = None
@@ -185,7 +187,7 @@ class FakeService:
         if self.failing is not None:
             raise self.failing
         self.push_properties = properties
-        push = FakePush(bound, len(self.pushes), self.wakeup.ring)
+        push = FakePush(bound, next(self._numbers), self.wakeup.ring)
         self.pushes.append(push)
         self.started.release()
         return push

@@ -116,8 +116,10 @@ def test_set_of_what_does_not_exist_names_the_nearest(http: httpx.Client) -> Non
 def test_an_error_reports_the_statements_before_it_and_runs_none_after(
     http: httpx.Client, service: FakeService
 ) -> None:
+    """Ten statements of which the seventh is wrong."""
     before = "".join(f"INSERT INTO orders (id, amount) VALUES ('a', {i});\n" for i in range(6))
-    response = run(http, before + "INSERT INTO ordrs VALUES ('b', 7);\nINSERT INTO orders VALUES ('c', 8);")
+    after = "INSERT INTO orders VALUES ('c', 8);\n" * 3
+    response = run(http, f"{before}INSERT INTO ordrs VALUES ('b', 7);\n{after}")
     error = response.json()
     assert response.status_code == 400
     assert (error["@type"], error["error_code"], error["sqlstate"]) == ("statement_error", 40001, "42P01")

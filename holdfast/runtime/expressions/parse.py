@@ -104,6 +104,8 @@ _PHRASES = {
     "$END": "the end of the text",
 }
 _MOST = 8
+_LONGEST = 100
+"""Characters of a token that a message shows."""
 
 
 def syntax_problem(text: str, problem: UnexpectedToken, words: Mapping[str, str]) -> SyntaxProblem:
@@ -113,8 +115,9 @@ def syntax_problem(text: str, problem: UnexpectedToken, words: Mapping[str, str]
     hint = _expectation(accepted, words)
     if token.type == "$END":
         return SyntaxProblem("syntax error at the end of the text", hint=hint, position=_end(text))
+    shown = token if len(token) <= _LONGEST else f"{token[:_LONGEST]}…"
     return SyntaxProblem(
-        f'syntax error at or near "{token}"', hint=hint, position=Lines(text).position(token.start_pos or 0)
+        f'syntax error at or near "{shown}"', hint=hint, position=Lines(text).position(token.start_pos or 0)
     )
 
 
