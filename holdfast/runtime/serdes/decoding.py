@@ -1,41 +1,27 @@
 """Topic records to typed columns, as one Spark SQL text per source.
 
-A decoder reads the view of raw records (`part, off, ts, key, value, headers`) and gives `k0..` key columns,
-`c0..` value columns, `ts`, `part`, `off`, and `bad`:
+A decoder reads the view of raw records (`part, off, ts, key, value`) and gives `k0..` key columns, `c0..` value
+columns, `ts`, `part`, `off`, and `bad`:
 
     0  decoded     1  cannot be decoded     2  has a JSON name in a spelling that the decoder does not know yet
 
 A row with `bad` > 0 has only nulls in its columns and rides along to the end of a query's SQL, so that finding
-bad records costs no second pass. `tombstone` is true where the value was null.
+bad records costs no second pass. `tombstone` is true where there was no value.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from holdfast.errors import Feature, NotYetSupported
-from holdfast.runtime.plan.formats import FormatInfo, Formats, SerdeFeature
-from holdfast.runtime.plan.presence import given
-from holdfast.runtime.serdes import json, kafka
+from holdfast.runtime.plan.formats import FormatInfo, Formats
+from holdfast.runtime.serdes import kafka
+from holdfast.runtime.serdes.delimited import reading as delimited
+from holdfast.runtime.serdes.json import reading as json
+from holdfast.runtime.serdes.side import Side, nulls
+from holdfast.runtime.serdes.wrapping import key_is_bare, value_is_bare
 from holdfast.types import Column, Schema
 
 GOOD, UNDECODABLE, UNKNOWN_SPELLING = 0, 1, 2
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """The decoding of a key or of a value, in the levels of the decoder's query.
-
-    `parsed` is computed once per record; `texts` are over it; `typed` are over the texts, and `wrong` tells where those
-    are not of their types; `corrupt` and `misspelled` are conditions over parsed and texts.
-    """
-
-    parsed: tuple[tuple[str, str], ...]
-    texts: tuple[tuple[str, str], ...]
-    typed: tuple[str, ...]
-    corrupt: str
-    misspelled: str | None = None
-    wrong: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +34,20 @@ class Decoder:
 
     def sql(self, view: str, spellings: frozenset[str]) -> str:
         """The SELECT that decodes the records of a view; `spellings` are JSON names seen so far."""
-        key = side(
-            self.schema.key, self.formats.key_format, unwrapped=_key_unwrapped(self), prefix="k", names=spellings
-        )
-        value = side(
-            self.schema.value, self.formats.value_format, unwrapped=_value_unwrapped(self), prefix="c", names=spellings
-        )
-        parsed = "".join(f", {sql} AS {name}" for name, sql in (*key.parsed, *value.parsed))
+        key, value = self._sides(spellings)
+        parsed = _named((*key.parsed, *value.parsed))
         level = f"SELECT part, off, ts, key, value{parsed} FROM {view}"
-        texts = "".join(f", {sql} AS {name}" for name, sql in (*key.texts, *value.texts))
-        kept = "".join(f", {name}" for name, _ in (*key.parsed, *value.parsed))
+        kept = _list(name for name, _ in (*key.parsed, *value.parsed))
+        texts = _named((*key.texts, *value.texts))
         level = f"SELECT part, off, ts, key, value{kept}{texts} FROM ({level})"
-        typed = [f"{sql} AS k{i}" for i, sql in enumerate(key.typed)]
-        typed += [f"{sql} AS c{i}" for i, sql in enumerate(value.typed)]
-        texts = "".join(f", {name}" for name, _ in (*key.texts, *value.texts))
-        level = f"SELECT part, off, ts, key, value{kept}{texts}, {', '.join(typed) or 'NULL AS none'} FROM ({level})"
-        bad = _bad(key, value, self)
+        kept += _list(name for name, _ in (*key.texts, *value.texts))
         names = [f"k{i}" for i in range(len(self.schema.key))] + [f"c{i}" for i in range(len(self.schema.value))]
-        level = f"SELECT part, off, ts, value IS NULL AS tombstone, {bad} AS bad{_list(names)} FROM ({level})"
-        nulled = [f"IF(bad = 0, {name}, NULL) AS {name}" for name in names]
-        return f"SELECT part, off, ts, tombstone, bad{_list(nulled)} FROM ({level})"
+        typed = _named(zip(names, (*key.typed, *value.typed), strict=True))
+        level = f"SELECT part, off, ts, key, value{kept}{typed} FROM ({level})"
+        bad = self._bad(key, value)
+        level = f"SELECT part, off, ts, {value.absent} AS tombstone, {bad} AS bad{_list(names)} FROM ({level})"
+        nulled = _named((name, f"IF(bad = 0, {name}, NULL)") for name in names)
+        return f"SELECT part, off, ts, tombstone, bad{nulled} FROM ({level})"
 
     def check(self) -> None:
         """Refuse columns and formats that cannot be decoded, before any record comes."""
@@ -76,12 +56,13 @@ class Decoder:
         self.sql("records", frozenset())
 
     def spellings_sql(self, view: str) -> str:
-        """The SELECT of all top-level JSON names in a view's values and keys."""
+        """The SELECT of the JSON names in a view's records that spell a name of the schema."""
         sources = []
-        if _is_json(self.formats.value_format) and not _value_unwrapped(self):
-            sources.append(json.names_sql("value", self.schema.value, view))
-        if _is_json(self.formats.key_format) and not _key_unwrapped(self):
-            sources.append(json.names_sql("key", self.schema.key, view))
+        if self.formats.value_format.format == "JSON":
+            sources += json.names_sql(self.schema.value, "value", view, unwrapped=value_is_bare(self.formats))
+        if self.formats.key_format.format == "JSON":
+            bare = key_is_bare(self.schema.key, self.formats)
+            sources += json.names_sql(self.schema.key, "key", view, unwrapped=bare)
         return " UNION ".join(sources)
 
     def reason_sql(self, view: str, spellings: frozenset[str], limit: int) -> str:
@@ -92,73 +73,48 @@ class Decoder:
             f"JOIN ({decoded}) ON part = p AND off = o ORDER BY part, off LIMIT {limit}"
         )
 
+    def _sides(self, seen: frozenset[str]) -> tuple[Side, Side]:
+        schema, formats = self.schema, self.formats
+        bare = key_is_bare(schema.key, formats)
+        return (
+            side(schema.key, formats.key_format, unwrapped=bare, prefix="k", seen=seen),
+            side(schema.value, formats.value_format, unwrapped=value_is_bare(formats), prefix="c", seen=seen),
+        )
 
-def side(columns: Sequence[Column], info: FormatInfo, *, unwrapped: bool, prefix: str, names: frozenset[str]) -> Side:
+    def _bad(self, key: Side, value: Side) -> str:
+        failed = [f"(NOT {side.absent} AND ({' OR '.join(side.failed)}))" for side in (key, value) if side.failed]
+        if self.keyed:
+            failed.append("(" + " AND ".join(f"k{i} IS NULL" for i in range(len(self.schema.key))) + ")")
+        misspelled = [f"(NOT {side.absent} AND {side.misspelled})" for side in (key, value) if side.misspelled]
+        whens = [f"WHEN {' OR '.join(misspelled)} THEN {UNKNOWN_SPELLING}"] if misspelled else []
+        whens += [f"WHEN {' OR '.join(failed)} THEN {UNDECODABLE}"] if failed else []
+        return f"CASE {' '.join(whens)} ELSE {GOOD} END" if whens else str(GOOD)
+
+
+def side(columns: Sequence[Column], info: FormatInfo, *, unwrapped: bool, prefix: str, seen: frozenset[str]) -> Side:
     """The decoding of one side in its format."""
     raw = "key" if prefix == "k" else "value"
     match info.format:
         case "KAFKA":
-            return _kafka(columns, raw)
+            return kafka.side(columns, raw)
         case "JSON":
-            return _json(columns, raw, unwrapped=unwrapped, prefix=prefix, names=names)
+            return json.side(columns, raw, unwrapped=unwrapped, prefix=prefix, seen=seen)
+        case "DELIMITED":
+            return delimited.side(columns, raw, info, prefix=prefix)
         case "NONE":
-            return Side((), (), tuple("NULL" for _ in columns), "false")
+            return nulls(raw, len(columns))
         case other:
-            raise NotYetSupported(Feature.FORMAT, other, hint="Use JSON, KAFKA or NONE.")
+            raise unsupported(other)
 
 
-def _kafka(columns: Sequence[Column], raw: str) -> Side:
-    if not columns:
-        return Side((), (), (), "false")
-    kafka.check(columns)
-    column = columns[0]
-    return Side((), (), (kafka.decode_sql(raw, column.type),), kafka.corrupt_sql(raw, column.type))
+def unsupported(name: str) -> NotYetSupported:
+    """AVRO, PROTOBUF and JSON_SR need a schema registry."""
+    return NotYetSupported(Feature.FORMAT, name, hint="Use JSON, DELIMITED, KAFKA or NONE.")
 
 
-def _json(columns: Sequence[Column], raw: str, *, unwrapped: bool, prefix: str, names: frozenset[str]) -> Side:
-    if not columns:
-        return Side((), (), (), "false")
-    for column in columns:
-        json.check(column.type)
-    parsed, texts = f"{prefix}j", [f"{prefix}t{i}" for i in range(len(columns))]
-    spelled = [[json.UNWRAPPED]] if unwrapped else json.spellings([c.name for c in columns], names)
-    typed = list(zip(texts, (column.type for column in columns), strict=True))
-    fields = [name for column in columns for name in json.field_names(column.type)]
-    known = {*names, *chain(*spelled), *chain(*json.spellings(fields, names))}
-    return Side(
-        parsed=((parsed, json.parse_sql(raw, spelled, columns, names, unwrapped=unwrapped)),),
-        texts=tuple((text, json.text_sql(parsed, found)) for text, found in zip(texts, spelled, strict=True)),
-        typed=tuple(json.value_sql(text, type_, names) for text, type_ in typed),
-        corrupt=json.corrupt_sql(raw, parsed),
-        misspelled=None if unwrapped and not fields else json.misspelled_sql(raw, texts, columns, known),
-        wrong=tuple(sql for text, type_ in typed if (sql := json.wrong_sql(text, type_, names))),
-    )
+def _named(columns: Iterable[tuple[str, str]]) -> str:
+    return "".join(f", {sql} AS {name}" for name, sql in columns)
 
 
-def _bad(key: Side, value: Side, decoder: Decoder) -> str:
-    schema = decoder.schema
-    failed = [f"(key IS NOT NULL AND ({key.corrupt}))", f"(value IS NOT NULL AND ({value.corrupt}))"]
-    failed += [f"({sql})" for decoded in (key, value) for sql in decoded.wrong]
-    if decoder.keyed:
-        failed.append("(" + " AND ".join(f"k{i} IS NULL" for i in range(len(schema.key))) + ")")
-    misspelled = [side.misspelled for side in (key, value) if side.misspelled]
-    unknown = f" WHEN {' OR '.join(misspelled)} THEN {UNKNOWN_SPELLING}" if misspelled else ""
-    return f"CASE{unknown} WHEN {' OR '.join(failed)} THEN {UNDECODABLE} ELSE {GOOD} END"
-
-
-def _list(names: Sequence[str]) -> str:
+def _list(names: Iterable[str]) -> str:
     return "".join(f", {name}" for name in names)
-
-
-def _is_json(info: FormatInfo) -> bool:
-    return info.format == "JSON"
-
-
-def _key_unwrapped(decoder: Decoder) -> bool:
-    """A JSON key of one column is the bare value unless the plan says otherwise."""
-    features = given(decoder.formats.key_features) or ()
-    return len(decoder.schema.key) == 1 and SerdeFeature.WRAP_SINGLES not in features
-
-
-def _value_unwrapped(decoder: Decoder) -> bool:
-    return SerdeFeature.UNWRAP_SINGLES in (given(decoder.formats.value_features) or ())

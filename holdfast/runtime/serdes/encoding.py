@@ -2,16 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.errors import Feature, NotYetSupported
-from holdfast.runtime.plan.formats import FormatInfo, Formats, SerdeFeature
-from holdfast.runtime.plan.presence import given
+from holdfast.runtime.plan.formats import FormatInfo, Formats
 from holdfast.runtime.plan.windows import WindowType
-from holdfast.runtime.serdes import json, kafka
+from holdfast.runtime.serdes import kafka
+from holdfast.runtime.serdes.decoding import unsupported
+from holdfast.runtime.serdes.delimited import dialect as delimited
+from holdfast.runtime.serdes.delimited import writing as delimited_lines
+from holdfast.runtime.serdes.json import values as json
+from holdfast.runtime.serdes.json import writing as json_texts
 from holdfast.runtime.serdes.window import windowed
+from holdfast.runtime.serdes.wrapping import key_is_bare, value_is_bare
 from holdfast.runtime.store.port import SqlReader
 from holdfast.types import Column, Schema
 
@@ -31,43 +36,40 @@ class Encoder:
 
     def encode(self, rows: pa.Table, reader: SqlReader) -> pa.Table:
         """`key, value, timestamp`, in the order of the rows; a row that is not present has a null value."""
-        key = self._side(rows, self.schema.key, "k", self.formats.key_format, self._key_unwrapped(), reader)
+        schema, formats = self.schema, self.formats
+        key = _encoded(rows, schema.key, "k", formats.key_format, key_is_bare(schema.key, formats), reader)
+        key = pc.if_else(_any_given(rows, len(schema.key)), key, pa.scalar(None, pa.binary()))
         if self.window is not None:
-            first = len(self.schema.key)
+            first = len(schema.key)
             key = windowed(key, rows.column(f"k{first}"), rows.column(f"k{first + 1}"), self.window)
-        value = self._side(rows, self.schema.value, "c", self.formats.value_format, self._value_unwrapped(), reader)
+        value = _encoded(rows, schema.value, "c", formats.value_format, value_is_bare(formats), reader)
         present = rows.column("present").combine_chunks()
         null = pa.scalar(None, pa.binary())
         return pa.table({"key": key, "value": pc.if_else(present, value, null), "timestamp": rows.column("ts")})
 
-    def _side(
-        self,
-        rows: pa.Table,
-        columns: Sequence[Column],
-        prefix: str,
-        info: FormatInfo,
-        unwrapped: bool,
-        reader: SqlReader,
-    ) -> pa.Array:
-        if not columns or info.format == "NONE":
-            return pa.nulls(rows.num_rows, pa.binary())
-        if info.format == "KAFKA":
-            return kafka.encode(rows.column(f"{prefix}0"), columns[0].type)
-        physical = [f"{prefix}{i}" for i in range(len(columns))]
-        text = json.encode_sql(columns, physical, unwrapped=unwrapped)
-        whole = f"SELECT encode({text}) AS bytes FROM rows"
-        encoded = reader.evaluate_over(whole, {"rows": rows}).column("bytes").combine_chunks()
-        all_null = pc.invert(pc.is_valid(rows.column(physical[0]).combine_chunks())) if unwrapped else None
-        if all_null is not None:
-            encoded = pc.if_else(all_null, pa.scalar(None, pa.binary()), encoded.cast(pa.binary()))
-        return encoded.cast(pa.binary())
 
-    def _key_unwrapped(self) -> bool:
-        features = given(self.formats.key_features) or ()
-        return len(self.schema.key) == 1 and SerdeFeature.WRAP_SINGLES not in features
+def _any_given(rows: pa.Table, columns: int) -> pa.Array | bool:
+    """Where a row has a key: where all its columns are null, there was none."""
+    given = [pc.is_valid(rows.column(f"k{i}").combine_chunks()) for i in range(columns)]
+    return reduce(pc.or_, given) if given else False
 
-    def _value_unwrapped(self) -> bool:
-        return SerdeFeature.UNWRAP_SINGLES in (given(self.formats.value_features) or ())
+
+def _encoded(
+    rows: pa.Table, columns: Sequence[Column], prefix: str, info: FormatInfo, unwrapped: bool, reader: SqlReader
+) -> pa.Array:
+    """The bytes of one side of each row."""
+    if not columns or info.format == "NONE":
+        return pa.nulls(rows.num_rows, pa.binary())
+    if info.format == "KAFKA":
+        return kafka.encode(rows.column(f"{prefix}0"), columns[0].type)
+    physical = [f"{prefix}{i}" for i in range(len(columns))]
+    text = (
+        delimited_lines.encode_sql(columns, physical, info)
+        if info.format == "DELIMITED"
+        else json_texts.encode_sql(columns, physical, unwrapped=unwrapped)
+    )
+    encoded = reader.evaluate_over(f"SELECT encode({text}) AS bytes FROM rows", {"rows": rows})
+    return encoded.column("bytes").combine_chunks().cast(pa.binary())
 
 
 def _check(columns: Sequence[Column], info: FormatInfo) -> None:
@@ -76,8 +78,10 @@ def _check(columns: Sequence[Column], info: FormatInfo) -> None:
             kafka.check(columns)
         case "JSON":
             for column in columns:
-                json.check(column.type)
+                json.check(column)
+        case "DELIMITED":
+            delimited.check(columns, info)
         case "NONE":
             pass
         case other:
-            raise NotYetSupported(Feature.FORMAT, other, hint="Use JSON, KAFKA or NONE.")
+            raise unsupported(other)

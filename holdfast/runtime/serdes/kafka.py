@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from holdfast.errors import NotSupported
+from holdfast.runtime.serdes.side import Side
 from holdfast.types import Column, Scalar, SqlType
 
 WIDTHS = {Scalar.INTEGER: 4, Scalar.BIGINT: 8, Scalar.DOUBLE: 8}
@@ -37,6 +38,16 @@ def check(columns: Sequence[Column]) -> None:
                 f'the KAFKA format cannot hold column "{column.name}" of type {column.type}',
                 hint="It holds INTEGER, BIGINT, DOUBLE, STRING and BYTES. Use another format, such as JSON.",
             )
+
+
+def side(columns: Sequence[Column], raw: str) -> Side:
+    """The decoding of keys or values of Kafka's own."""
+    absent = f"{raw} IS NULL"
+    if not columns:
+        return Side(absent)
+    check(columns)
+    type_ = columns[0].type
+    return Side(absent, typed=(decode_sql(raw, type_),), failed=(corrupt_sql(raw, type_),))
 
 
 def decode_sql(raw: str, type_: SqlType) -> str:

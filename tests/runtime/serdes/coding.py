@@ -27,14 +27,18 @@ def values_of(**types: SqlType) -> Schema:
     return Schema(tuple(Column(name, type_) for name, type_ in types.items()))
 
 
-def decode(engine: Engine, decoder: Decoder, values: Sequence[bytes | None], keys: Sequence[bytes | None] = ()):
-    """The decoded rows in the order of the records, bad ones among them."""
+def records(values: Sequence[bytes | None], keys: Sequence[bytes | None] = ()) -> pa.Table:
     rows = [
         {"part": 0, "off": i, "ts": 0, "key": keys[i] if keys else None, "value": value}
         for i, value in enumerate(values)
     ]
-    records = pa.Table.from_pylist(rows, schema=RECORDS)
-    return engine.select(decoder.sql("records", frozenset()), Round({"records": records}, {})).sort_by("off")
+    return pa.Table.from_pylist(rows, schema=RECORDS)
+
+
+def decode(engine: Engine, decoder: Decoder, values: Sequence[bytes | None], keys: Sequence[bytes | None] = ()):
+    """The decoded rows in the order of the records, bad ones among them."""
+    inputs = Round({"records": records(values, keys)}, {})
+    return engine.select(decoder.sql("records", frozenset()), inputs).sort_by("off")
 
 
 def encode(reader: SqlReader, encoder: Encoder, **columns: pa.Array | pa.ChunkedArray) -> pa.Table:

@@ -1,0 +1,104 @@
+"""JSON records to typed columns."""
+
+from collections.abc import Sequence
+from itertools import chain
+
+from holdfast.runtime.serdes.json import values
+from holdfast.runtime.serdes.json.names import (
+    field_names,
+    found_at_the_top,
+    found_inside,
+    has_unknown,
+    spellings,
+)
+from holdfast.runtime.serdes.json.parsing import (
+    CORRUPT,
+    UNWRAPPED,
+    field_sql,
+    parse_sql,
+    text_sql,
+    with_fractions_as_texts,
+)
+from holdfast.runtime.serdes.side import Side, not_decoded
+from holdfast.types import Column, is_scalar
+
+NULL = "X'6E756C6C'"
+
+
+def side(columns: Sequence[Column], raw: str, *, unwrapped: bool, prefix: str, seen: frozenset[str]) -> Side:
+    """The decoding of JSON keys or values."""
+    absent = f"({raw} IS NULL OR {raw} = {NULL})"
+    if not columns:
+        return Side(absent)
+    for column in columns:
+        values.check(column)
+    parsed, names = f"{prefix}j", [f"{prefix}t{i}" for i in range(len(columns))]
+    spelled = [[UNWRAPPED]] if unwrapped else spellings([c.name for c in columns], seen)
+    text = text_sql(raw, unwrapped=unwrapped)
+    found = [
+        _exact_sql(field_sql(parsed, own), text, own, column, seen)
+        for own, column in zip(spelled, columns, strict=True)
+    ]
+    return Side(
+        absent=absent,
+        parsed=((parsed, parse_sql(text, spelled, columns, seen)),),
+        texts=tuple(zip(names, found, strict=True)),
+        typed=tuple(values.typed_sql(name, c.type, seen) for name, c in zip(names, columns, strict=True)),
+        failed=(_corrupt(raw, parsed), *_no_values(names, columns, prefix, seen)),
+        misspelled=_misspelled(raw, names, columns, spelled, seen, unwrapped=unwrapped),
+    )
+
+
+def names_sql(columns: Sequence[Column], raw: str, view: str, *, unwrapped: bool) -> list[str]:
+    """The SELECTs of the names in a view's records that spell a column or a field."""
+    found = [None if unwrapped else found_at_the_top(raw, columns), found_inside(raw, columns)]
+    return [f"SELECT DISTINCT explode({names}) AS name FROM {view}" for names in found if names]
+
+
+def _exact_sql(field: str, text: str, names: Sequence[str], column: Column, seen: frozenset[str]) -> str:
+    """A column's texts; parsed once more where numbers must be as they are written, which is seldom."""
+    inexact = values.anywhere(field, column.type, values.inexact, seen)
+    if inexact is None:
+        return field
+    exact = parse_sql(with_fractions_as_texts(text), [names], [column], seen)
+    again = f"transform(array({exact}), p -> {field_sql('p', names)})[0]"
+    return f"IF({inexact}, {again}, {field})"
+
+
+def _corrupt(raw: str, parsed: str) -> str:
+    unreadable = f"octet_length({raw}) = 0 OR NOT is_valid_utf8(CAST({raw} AS STRING))"
+    return f"({parsed} IS NULL OR {parsed}.{CORRUPT} IS NOT NULL OR {unreadable})"
+
+
+def _no_values(names: Sequence[str], columns: Sequence[Column], prefix: str, seen: frozenset[str]) -> list[str]:
+    scalars = not_decoded(names, prefix)
+    conditions = []
+    for name, column, scalar in zip(names, columns, scalars, strict=True):
+        if is_scalar(column.type):
+            never = values.failed(name, column.type) is None
+            conditions.append(None if never else scalar)
+        else:
+            conditions.append(values.anywhere(name, column.type, values.failed, seen))
+    return [condition for condition in conditions if condition]
+
+
+def _misspelled(
+    raw: str,
+    names: Sequence[str],
+    columns: Sequence[Column],
+    spelled: Sequence[Sequence[str]],
+    seen: frozenset[str],
+    *,
+    unwrapped: bool,
+) -> str | None:
+    known = {*seen, *chain(*spelled), *chain(*spellings(list(field_names(c.type for c in columns)), seen))}
+    top = None if unwrapped else found_at_the_top(raw, columns)
+    inside = found_inside(raw, columns)
+    conditions = []
+    if top:
+        lacking = values.either(f"{name} IS NULL" for name in names)
+        conditions.append(f"({lacking} AND {has_unknown(top, known)})")
+    if inside:
+        missing = values.either(values.lacks_a_field(n, c.type, seen) for n, c in zip(names, columns, strict=True))
+        conditions.append(f"({missing} AND {has_unknown(inside, known)})")
+    return values.either(conditions)

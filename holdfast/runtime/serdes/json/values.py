@@ -1,0 +1,165 @@
+"""Typed values of parsed JSON, at any depth, and the conditions under which there is none.
+
+Lambdas are named by their depth, so that they nest; a lambda over an array of one binds a value that is long to write.
+"""
+
+from collections.abc import Callable, Iterable
+
+from holdfast.errors import NotSupported
+from holdfast.runtime.expressions.physical import field_name
+from holdfast.runtime.serdes.json.names import spellings
+from holdfast.runtime.serdes.json.parsing import field_sql
+from holdfast.runtime.serdes.texts import decimal_sql, fitted_sql, is_wide, literal, moment_sql
+from holdfast.types import Array, Column, Decimal, Map, Scalar, SqlType, Struct
+
+Leaf = Callable[[str, SqlType], str | None]
+"""A condition on a leaf; None where it never holds."""
+
+_THROUGH_A_DOUBLE = '^(-?[0-9]+[.][0-9]+(E-?[0-9]+)?|"-?Infinity")$'
+
+
+def check(column: Column) -> None:
+    """Refuse what a JSON object cannot hold."""
+    if _has_keys_that_are_no_text(column.type):
+        raise NotSupported(
+            f'JSON holds only MAPs with STRING keys, which column "{column.name}" of type {column.type} has not',
+            hint="Make the keys of the MAP texts.",
+        )
+
+
+def _has_keys_that_are_no_text(type_: SqlType) -> bool:
+    match type_:
+        case Array(element):
+            return _has_keys_that_are_no_text(element)
+        case Map(key, value):
+            return key is not Scalar.STRING or _has_keys_that_are_no_text(value)
+        case Struct(fields):
+            return any(_has_keys_that_are_no_text(field.type) for field in fields)
+        case _:
+            return False
+
+
+def typed_sql(value: str, type_: SqlType, seen: frozenset[str], depth: int = 0) -> str:
+    """The value of a type, NULL where a scalar is none."""
+    name = f"x{depth}"
+    match type_:
+        case Array(element):
+            inner = typed_sql(name, element, seen, depth + 1)
+            return value if inner == name else f"transform({value}, {name} -> {inner})"
+        case Map(_, item):
+            # Spark keeps equal keys as they come; made anew, a map has the last of them.
+            inner = typed_sql(f"map_values({value})", Array(item), seen, depth)
+            return f"map_from_arrays(map_keys({value}), {inner})"
+        case Struct(fields) if _is_name(value):
+            parts = (
+                f"'{field_name(i)}', {typed_sql(field_sql(value, names), field.type, seen, depth)}"
+                for i, (names, field) in enumerate(zip(_spelled(type_, seen), fields, strict=True))
+            )
+            return f"IF({value} IS NULL, NULL, named_struct({', '.join(parts)}))"
+        case Struct():
+            return f"transform(array({value}), {name} -> {typed_sql(name, type_, seen, depth + 1)})[0]"
+        case _:
+            return scalar_sql(value, type_)
+
+
+def scalar_sql(text: str, type_: Scalar | Decimal) -> str:
+    match type_:
+        case Scalar.BOOLEAN | Scalar.STRING:
+            return text
+        case Scalar.INTEGER:
+            return _whole(text, "INT", 31)
+        case Scalar.BIGINT:
+            return _whole(text, "BIGINT", 63)
+        case Scalar.DOUBLE:
+            return f"CAST({text} AS DOUBLE)"
+        case Scalar.BYTES:
+            return f"try_to_binary({text}, 'base64')"
+        case Scalar.DATE | Scalar.TIME | Scalar.TIMESTAMP:
+            return moment_sql(_whole(text, "BIGINT", 63), type_)
+        case Decimal():
+            return decimal_sql(text, type_) if is_wide(type_) else fitted_sql(text, type_)
+
+
+def _whole(text: str, spark: str, bits: int) -> str:
+    """A whole number in range; Spark writes floating ones from ten million on with an exponent, which CAST refuses."""
+    number = f"CAST({text} AS DECIMAL(38,9))"
+    cut = f"IF({number} > -{2**bits + 1} AND {number} < {2**bits}, CAST({number} AS {spark}), NULL)"
+    return f"coalesce(CAST({text} AS {spark}), {cut})"
+
+
+# ---- conditions
+
+
+def failed(value: str, type_: SqlType) -> str | None:
+    """A leaf is there, but is no value of its type."""
+    if type_ in (Scalar.BOOLEAN, Scalar.STRING):
+        return None
+    assert isinstance(type_, Scalar | Decimal)
+    return f"({value} IS NOT NULL AND {scalar_sql(value, type_)} IS NULL)"
+
+
+def inexact(value: str, type_: SqlType) -> str | None:
+    """A leaf's text may have gone through a double, and that would show."""
+    if type_ is Scalar.STRING or (isinstance(type_, Decimal) and is_wide(type_)):
+        return f"coalesce({value} RLIKE {literal(_THROUGH_A_DOUBLE)}, false)"
+    return None
+
+
+def anywhere(value: str, type_: SqlType, leaf: Leaf, seen: frozenset[str], depth: int = 0) -> str | None:
+    """The condition that `leaf` holds for some leaf of a value."""
+    name = f"x{depth}"
+    match type_:
+        case Array(element):
+            inner = anywhere(name, element, leaf, seen, depth + 1)
+            return inner and f"coalesce(exists({value}, {name} -> {inner}), false)"
+        case Map(_, item):
+            return anywhere(f"map_values({value})", Array(item), leaf, seen, depth)
+        case Struct(fields) if _is_name(value):
+            conditions = (
+                anywhere(field_sql(value, names), field.type, leaf, seen, depth)
+                for names, field in zip(_spelled(type_, seen), fields, strict=True)
+            )
+            return either(conditions)
+        case Struct():
+            inner = anywhere(name, type_, leaf, seen, depth + 1)
+            return inner and f"exists(array({value}), {name} -> {inner})"
+        case _:
+            return leaf(value, type_)
+
+
+def lacks_a_field(value: str, type_: SqlType, seen: frozenset[str], depth: int = 0) -> str | None:
+    """The condition that some STRUCT inside lacks a field."""
+    name = f"x{depth}"
+    match type_:
+        case Array(element):
+            inner = lacks_a_field(name, element, seen, depth + 1)
+            return inner and f"coalesce(exists({value}, {name} -> {inner}), false)"
+        case Map(_, item):
+            return lacks_a_field(f"map_values({value})", Array(item), seen, depth)
+        case Struct(fields) if _is_name(value):
+            found = [field_sql(value, names) for names in _spelled(type_, seen)]
+            missing = either(
+                [
+                    *(f"{field} IS NULL" for field in found),
+                    *(lacks_a_field(v, f.type, seen, depth) for v, f in zip(found, fields, strict=True)),
+                ]
+            )
+            return f"({value} IS NOT NULL AND {missing})"
+        case Struct():
+            inner = lacks_a_field(name, type_, seen, depth + 1)
+            return inner and f"exists(array({value}), {name} -> {inner})"
+        case _:
+            return None
+
+
+def either(conditions: Iterable[str | None]) -> str | None:
+    given = [condition for condition in conditions if condition]
+    return f"({' OR '.join(given)})" if given else None
+
+
+def _spelled(type_: Struct, seen: frozenset[str]) -> list[list[str]]:
+    return spellings([field.name for field in type_.fields], seen)
+
+
+def _is_name(value: str) -> bool:
+    return value.isidentifier()
