@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,7 +37,9 @@ class Encoder:
         """`key, value, timestamp`, in the order of the rows; a row that is not present has a null value."""
         schema, formats = self.schema, self.formats
         key = _encoded(rows, schema.key, "k", formats.key_format, key_is_bare(schema.key, formats), reader)
-        key = pc.if_else(_any_given(rows, len(schema.key)), key, pa.scalar(None, pa.binary()))
+        if len(schema.key) == 1:
+            # A record without a key has a single key column that is null; of several, each may be.
+            key = pc.if_else(pc.is_valid(rows.column("k0").combine_chunks()), key, pa.scalar(None, pa.binary()))
         if self.window is not None:
             first = len(schema.key)
             key = windowed(key, rows.column(f"k{first}"), rows.column(f"k{first + 1}"), self.window)
@@ -46,12 +47,6 @@ class Encoder:
         present = rows.column("present").combine_chunks()
         null = pa.scalar(None, pa.binary())
         return pa.table({"key": key, "value": pc.if_else(present, value, null), "timestamp": rows.column("ts")})
-
-
-def _any_given(rows: pa.Table, columns: int) -> pa.Array | bool:
-    """Where a row has a key: where all its columns are null, there was none."""
-    given = [pc.is_valid(rows.column(f"k{i}").combine_chunks()) for i in range(columns)]
-    return reduce(pc.or_, given) if given else False
 
 
 def _encoded(

@@ -177,7 +177,8 @@ class Engine:
             session.catalog.dropTempView(view)
 
     def _local(self, session: SparkSession, rows: pa.Table) -> DataFrame:
-        frame = session.createDataFrame(rows)
+        # Spark cannot make a frame of columns that have no chunk at all.
+        frame = session.createDataFrame(rows if rows.num_rows else _empty(rows.schema))
         return frame.coalesce(1) if session is self._sessions.small else frame
 
     def _read(self, source: TopicRange) -> DataFrame:
@@ -196,6 +197,10 @@ class Engine:
             .load()
         )
         return frame.selectExpr("partition AS part", "offset AS off", "unix_millis(timestamp) AS ts", "key", "value")
+
+
+def _empty(schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def _job(sql: str, inputs: Round) -> Job:

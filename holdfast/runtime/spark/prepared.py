@@ -9,17 +9,16 @@ The views are temporary views, which Spark expands where they are named. A CTE t
 once behind an exchange, and an exchange keeps its rows for the next run of the plan: a plan that has one is refused.
 """
 
-from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha1
 from threading import Lock
 
-import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+
+from holdfast.runtime.spark.handover import rows_json, rows_sql
 
 MOST_ROWS, MOST_BYTES = 1_000, 4_000_000
 """More than this in a view is worth planning for."""
@@ -90,7 +89,8 @@ class PreparedJobs:
     def _plan(self, job: Job) -> _Planned:
         digest = sha1(repr(job).encode(), usedforsecurity=False).hexdigest()[:16]
         properties = {view: f"holdfast.rows.{digest}.{view}" for view in job.views}
-        views = {view: rows_sql(schema, properties[view]) for view, schema in job.schemas} | dict(job.derived)
+        views = {view: rows_sql(schema, _property(properties[view])) for view, schema in job.schemas}
+        views |= dict(job.derived)
         with self._naming:
             try:
                 for view, sql in views.items():
@@ -107,55 +107,9 @@ class PreparedJobs:
             self._system.clearProperty(name)
 
 
+def _property(name: str) -> str:
+    return f"reflect('java.lang.System', 'getProperty', '{name}')"
+
+
 def _is_small(rows: object) -> bool:
-    return (
-        isinstance(rows, pa.Table)
-        and rows.num_rows <= MOST_ROWS
-        and rows.nbytes <= MOST_BYTES
-        and not any(pa.types.is_nested(field.type) for field in rows.schema)
-    )
-
-
-def rows_sql(schema: pa.Schema, property_name: str) -> str:
-    """The SELECT of the rows that wait in a property, in one partition."""
-    columns = ", ".join(f"{_typed(f'r[{i}]', field.type)} AS {field.name}" for i, field in enumerate(schema))
-    text = f"reflect('java.lang.System', 'getProperty', '{property_name}')"
-    return (
-        f"SELECT {columns} FROM (SELECT explode(from_json({text}, 'array<array<string>>')) AS r FROM range(0, 1, 1, 1))"
-    )
-
-
-def rows_json(rows: pa.Table) -> str:
-    """Rows as arrays of texts, as `rows_sql` reads them."""
-    columns = [_texts(rows.column(name)) for name in rows.column_names]
-    return orjson.dumps(list(zip(*columns, strict=True))).decode()
-
-
-def _texts(column: pa.ChunkedArray) -> list[str | int | bool | None]:
-    type_ = column.type
-    if pa.types.is_binary(type_):
-        return [None if value is None else b64encode(value).decode() for value in column.to_pylist()]
-    if pa.types.is_timestamp(type_):
-        column = column.cast(pa.timestamp("us")).cast(pa.int64())
-    elif pa.types.is_date32(type_):
-        column = column.cast(pa.int32())
-    elif pa.types.is_floating(type_) or pa.types.is_decimal(type_):
-        column = pc.cast(column, pa.string())
-    return list(column.to_pylist())
-
-
-def _typed(text: str, type_: pa.DataType) -> str:
-    if pa.types.is_string(type_):
-        return text
-    if pa.types.is_binary(type_):
-        return f"unbase64({text})"
-    if pa.types.is_timestamp(type_):
-        return f"CAST(timestamp_micros(CAST({text} AS BIGINT)) AS TIMESTAMP_NTZ)"
-    if pa.types.is_date32(type_):
-        return f"date_from_unix_date(CAST({text} AS INT))"
-    if pa.types.is_decimal(type_):
-        return f"CAST({text} AS DECIMAL({type_.precision},{type_.scale}))"
-    return f"CAST({text} AS {_NAMES[type_]})"
-
-
-_NAMES = {pa.bool_(): "BOOLEAN", pa.int32(): "INT", pa.int64(): "BIGINT", pa.float64(): "DOUBLE"}
+    return isinstance(rows, pa.Table) and rows.num_rows <= MOST_ROWS and rows.nbytes <= MOST_BYTES

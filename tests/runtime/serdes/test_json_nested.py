@@ -104,8 +104,12 @@ def test_keys_may_be_nested_too(engine, reader):
     columns = {"k0": rows.column("k0"), "k1": rows.column("k1"), "c0": rows.column("c0")}
     assert encode(reader, Encoder(schema, both), **columns).column("key").to_pylist() == [
         b'{"A":[1],"S":{"F":1.5}}',
-        None,
+        b'{"A":null,"S":null}',
     ]
+    single, bare = Schema((key[1], Column("V", Scalar.INTEGER))), formats("JSON", "JSON")
+    rows = decode(engine, Decoder(single, bare), [b"{}", b"{}"], [b'{"f":1.5}', None])
+    columns = {"k0": rows.column("k0"), "c0": rows.column("c0")}
+    assert encode(reader, Encoder(single, bare), **columns).column("key").to_pylist() == [b'{"F":1.5}', None]
 
 
 def test_names_inside_are_found_in_every_spelling_that_records_use(engine):

@@ -56,7 +56,9 @@ def _java_text(value: str) -> str:
         f"d[1] || '.' || coalesce(nullif(rtrim(d[2:], '0'), ''), '0') || 'E' || CAST("
         f"length(d) - length(m.fraction) - 1 + coalesce(TRY_CAST(m.power AS INTEGER), 0) AS VARCHAR))[1])[1]"
     )
+    # One digit is as good as two to tell these from their neighbours; Java writes two, and these two are nearer.
+    smallest = f"WHEN {size} = 5e-324 THEN {sign} || '4.9E-324' WHEN {size} = 1e-323 THEN {sign} || '9.9E-324'"
     return (
-        f"CASE WHEN isnan({value}) THEN 'NaN' WHEN isinf({value}) THEN {sign} || 'Infinity' "
+        f"CASE {smallest} WHEN isnan({value}) THEN 'NaN' WHEN isinf({value}) THEN {sign} || 'Infinity' "
         f"WHEN {value} = 0 OR ({size} >= 0.001 AND {size} < 10000000) THEN {text} ELSE {sign} || {scientific} END"
     )
