@@ -44,6 +44,7 @@ from holdfast.runtime.store.duckdb.files import set_aside
 from holdfast.runtime.store.duckdb.store import DuckDbStore, open_store
 from holdfast.runtime.tick import Ticker
 from holdfast.serving.insert import row_of
+from holdfast.serving.lookup import Key, KeyLookup, KeyRows, key_lookup
 from holdfast.serving.pull import pull
 from holdfast.serving.push import RowReader, StreamPush, TablePush
 from holdfast.serving.results import PullResult, Push
@@ -232,6 +233,14 @@ class Service:
 
     def pull(self, bound: BoundSelect) -> PullResult:
         return pull(bound, self._store, self._reading, self._times)
+
+    def prepare_lookup(self, bound: BoundSelect) -> KeyLookup | None:
+        """A pull as one by key, if it is one."""
+        return key_lookup(bound, self._store)
+
+    def lookup(self, prepared: KeyLookup, keys: Sequence[Key]) -> KeyRows:
+        """The rows of keys, all as of one time."""
+        return prepared.read(keys, self._times)
 
     def push(self, bound: BoundSelect, properties: Mapping[str, str]) -> Push:
         """Start a push query; it lives until it is closed."""

@@ -21,6 +21,7 @@ from holdfast.server import openapi
 from holdfast.server.cluster import cluster_status
 from holdfast.server.framing import framing_for, wants_progress
 from holdfast.server.inserts import InsertsResponse, Writer, first_lines
+from holdfast.server.lookups import Lookups
 from holdfast.server.metrics import CONTENT_TYPE as METRICS_TYPE
 from holdfast.server.metrics import CountRequests, ServiceCollector, exposition
 from holdfast.server.problems import Code, Json, Problem, code_of, statement_problem
@@ -63,6 +64,7 @@ class Api:
         self.statements = Statements(service, self.pushes, self.statuses)
         self.collector = ServiceCollector(service, self.pushes)
         self.limiter = anyio.CapacityLimiter(MAX_REQUESTS)
+        self.lookups = Lookups(service, self.threaded)
 
     async def threaded(self, call: Callable[..., T], *arguments: Any) -> T:
         return await anyio.to_thread.run_sync(call, *arguments, limiter=self.limiter)
@@ -82,8 +84,19 @@ class Api:
         return await self._answer(asked(await read_object(request), "ksql", "sql"), Form.STREAMED)
 
     async def _answer(self, told: Asked, form: Form) -> Response:
-        bound, text = await self.threaded(self.statements.read_select, told)
         framing = framing_for(form, told.options)
+        catalog = self.service.catalog
+        plain = not told.properties and not told.variables
+        found, reader, key = self.lookups.find(told.text) if plain else (None, None, ())
+        if reader is not None:
+            try:
+                with PULL_SECONDS.time():
+                    return Response(await reader.content(key, framing), media_type=framing.media_type)
+            except HoldfastError as error:
+                raise statement_problem(error, told.text, ()) from error
+        bound, text = await self.threaded(self.statements.read_select, told)
+        if found is not None:
+            self.lookups.learn(found, bound, catalog)
         try:
             if bound.kind is SelectKind.PULL:
                 with PULL_SECONDS.time():

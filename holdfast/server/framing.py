@@ -64,6 +64,9 @@ class Framing(Protocol):
 
     def rows(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> bytes: ...
 
+    def each(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> list[bytes]:
+        """The same, row by row."""
+
     def progress(self, time: int) -> bytes: ...
 
     def error(self, body: Json) -> bytes: ...
@@ -91,6 +94,9 @@ class Delimited:
     def rows(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> bytes:
         parts = [orjson.dumps(row) for row in self._parts(rows, columns)]
         return b"\n".join(parts) + b"\n" if parts else b""
+
+    def each(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> list[bytes]:
+        return [orjson.dumps(row) + b"\n" for row in self._parts(rows, columns)]
 
     def _parts(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> Sequence[Any]:
         values, gone = json_rows(rows, columns), tombstones_of(rows, columns)
@@ -121,7 +127,10 @@ class Arrayed(Delimited):
         return b"[" + super().header(query, columns, notice).rstrip()
 
     def rows(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> bytes:
-        return b"".join(b",\n" + orjson.dumps(row) for row in self._parts(rows, columns))
+        return b"".join(self.each(rows, columns))
+
+    def each(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> list[bytes]:
+        return [b",\n" + orjson.dumps(row) for row in self._parts(rows, columns)]
 
     def progress(self, time: int) -> bytes:
         return b",\n" + super().progress(time).rstrip()
@@ -149,13 +158,16 @@ class Streamed:
         return b"[" + orjson.dumps({"header": told})
 
     def rows(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> bytes:
+        return b"".join(self.each(rows, columns))
+
+    def each(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> list[bytes]:
         values, gone = json_rows(rows, columns), tombstones_of(rows, columns)
         if gone is None:
-            return b"".join(part({"row": {"columns": row}}) for row in values)
-        return b"".join(
+            return [part({"row": {"columns": row}}) for row in values]
+        return [
             part({"row": {"columns": row, "tombstone": True} if is_gone else {"columns": row}})
             for row, is_gone in zip(values, gone, strict=True)
-        )
+        ]
 
     def progress(self, time: int) -> bytes:
         return part({"progress": time})

@@ -13,6 +13,7 @@ from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.names import ObjectName, QueryId, TopicName
+from holdfast.serving.lookup import Key, KeyLookup, KeyRows
 from holdfast.serving.results import PullResult, Push
 from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect
 from holdfast.sql.parse import ParsedStatement
@@ -109,6 +110,11 @@ class Service(Protocol):
         """Give an object rows (`present, k0.., c0.., ts`); they are durable when this returns."""
 
     def pull(self, bound: BoundSelect) -> PullResult: ...
+
+    def prepare_lookup(self, bound: BoundSelect) -> KeyLookup | None:
+        """A pull as one by key, if it is one. Quick: it asks no disk."""
+
+    def lookup(self, prepared: KeyLookup, keys: Sequence[Key]) -> KeyRows: ...
 
     def push(self, bound: BoundSelect, properties: Mapping[str, str]) -> Push: ...
 

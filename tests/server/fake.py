@@ -20,6 +20,7 @@ from holdfast.planner.commands import commands_for
 from holdfast.planner.explain import explain_plan, explain_statement
 from holdfast.planner.plan import Plannable
 from holdfast.runtime.store.port import Time
+from holdfast.serving.lookup import Key, KeyLookup, KeyRows
 from holdfast.serving.results import PullResult, PushBatch, ResultColumn
 from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.bind import bind
@@ -182,6 +183,13 @@ class FakeService:
             raise self.failing
         columns = self.pulled_columns or tuple(ResultColumn(c.name, c.type) for c in bound.columns)
         return PullResult(columns, self.pulled, Time(1))
+
+    def prepare_lookup(self, bound: BoundSelect) -> KeyLookup | None:
+        del bound
+        return None
+
+    def lookup(self, prepared: KeyLookup, keys: Sequence[Key]) -> KeyRows:
+        raise AssertionError(f"{prepared} was never prepared for {keys}")
 
     def push(self, bound: BoundSelect, properties: Mapping[str, str]) -> FakePush:
         if self.failing is not None:
