@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from holdfast.coordinator.publishing import Publishing
@@ -21,23 +22,27 @@ SINKS = {
 }
 
 
+def rows(*values: str) -> pa.Table:
+    return pa.table({"value": list(values)})
+
+
 class Outbox:
     """Owes one row to `a` at time 1 and one to `b` at time 2, until it is told that they are there."""
 
     id = OURS
 
     def __init__(self) -> None:
-        self.rows = {(QueryId(A), Time(1)): ["first"], (QueryId(B), Time(2)): ["second"]}
+        self.rows = {(QueryId(A), Time(1)): rows("first"), (QueryId(B), Time(2)): rows("second")}
         self.settled: list[tuple[Time, list[Moved]]] = []
 
     def owed(self) -> list[Owed]:
-        return [Owed(time, query, len(rows)) for (query, time), rows in self.rows.items()]
+        return [Owed(time, query, owed.num_rows) for (query, time), owed in self.rows.items()]
 
     def owed_rows(self, query: QueryId, time: Time) -> Any:
         return self.rows[query, time]
 
     def settle(self, time: Time, ends: Iterable[Moved]) -> None:
-        self.rows = {(query, at): rows for (query, at), rows in self.rows.items() if at > time}
+        self.rows = {(query, at): owed for (query, at), owed in self.rows.items() if at > time}
         self.settled.append((time, list(ends)))
 
 
@@ -68,7 +73,7 @@ class Topics:
             self.failing.remove(time)
             raise TransactionAborted("the transaction was aborted")
         for out in outgoing:
-            self.written[out.topic] += out.rows
+            self.written[out.topic] += out.rows.column("value").to_pylist()
         self.marker = Marker(store, time, rows=0, chunk=0, complete=True)
         return {(out.topic, 0): len(self.written[out.topic]) for out in outgoing}
 
