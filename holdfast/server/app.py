@@ -20,6 +20,7 @@ from holdfast.names import folded
 from holdfast.server import openapi
 from holdfast.server.cluster import cluster_status
 from holdfast.server.framing import framing_for, wants_progress
+from holdfast.server.front import Endpoint, Front
 from holdfast.server.inserts import InsertsResponse, Writer, first_lines
 from holdfast.server.lookups import Lookups
 from holdfast.server.metrics import CONTENT_TYPE as METRICS_TYPE
@@ -178,7 +179,10 @@ class Api:
 
 
 def make_app(service: Service) -> FastAPI:
-    """The application of a service. `app.state.pushes` has the push queries that are open."""
+    """The application of a service.
+
+    `app.state.front` is what a server calls, `app.state.pushes` has the push queries that are open.
+    """
     app = FastAPI(
         title="Holdfast",
         version=service.version,
@@ -193,7 +197,10 @@ def make_app(service: Service) -> FastAPI:
     posted, asking = openapi.POSTED, (400, 500)
     answers = openapi.answers
 
-    def post(path: str, does: str, endpoint: Callable[..., Any], body: Json, told: openapi.Answers) -> None:
+    direct: dict[str, Endpoint] = {}
+
+    def post(path: str, does: str, endpoint: Endpoint, body: Json, told: openapi.Answers) -> None:
+        direct[path] = endpoint
         app.post(path, summary=does, openapi_extra=body, responses=told, response_class=Response)(endpoint)
 
     def get(path: str, does: str, endpoint: Callable[..., Any], told: openapi.Answers) -> None:
@@ -230,7 +237,18 @@ def make_app(service: Service) -> FastAPI:
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(HoldfastError, on_error)
     app.add_exception_handler(Exception, on_surprise)
+    app.state.front = Front(app, direct, answer_to)
     return app
+
+
+async def answer_to(request: Request, error: Exception) -> Response:
+    match error:
+        case Problem():
+            return await on_problem(request, error)
+        case HoldfastError():
+            return await on_error(request, error)
+        case _:
+            return await on_surprise(request, error)
 
 
 def family(path: str) -> str:

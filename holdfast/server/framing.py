@@ -25,7 +25,7 @@ in which ksqlDB itself has a place for tombstones:
     {"finalMessage": "Limit Reached"}]
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -64,8 +64,8 @@ class Framing(Protocol):
 
     def rows(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> bytes: ...
 
-    def each(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> list[bytes]:
-        """The same, row by row."""
+    def each(self, rows: Iterable[Sequence[Any]]) -> list[bytes]:
+        """Rows of JSON values, none of them a tombstone, each for itself."""
 
     def progress(self, time: int) -> bytes: ...
 
@@ -95,8 +95,8 @@ class Delimited:
         parts = [orjson.dumps(row) for row in self._parts(rows, columns)]
         return b"\n".join(parts) + b"\n" if parts else b""
 
-    def each(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> list[bytes]:
-        return [orjson.dumps(row) + b"\n" for row in self._parts(rows, columns)]
+    def each(self, rows: Iterable[Sequence[Any]]) -> list[bytes]:
+        return [orjson.dumps(row) + b"\n" for row in rows]
 
     def _parts(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> Sequence[Any]:
         values, gone = json_rows(rows, columns), tombstones_of(rows, columns)
@@ -127,10 +127,10 @@ class Arrayed(Delimited):
         return b"[" + super().header(query, columns, notice).rstrip()
 
     def rows(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> bytes:
-        return b"".join(self.each(rows, columns))
+        return b"".join(self.each(self._parts(rows, columns)))
 
-    def each(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> list[bytes]:
-        return [b",\n" + orjson.dumps(row) for row in self._parts(rows, columns)]
+    def each(self, rows: Iterable[Sequence[Any]]) -> list[bytes]:
+        return [b",\n" + orjson.dumps(row) for row in rows]
 
     def progress(self, time: int) -> bytes:
         return b",\n" + super().progress(time).rstrip()
@@ -158,16 +158,16 @@ class Streamed:
         return b"[" + orjson.dumps({"header": told})
 
     def rows(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> bytes:
-        return b"".join(self.each(rows, columns))
-
-    def each(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> list[bytes]:
         values, gone = json_rows(rows, columns), tombstones_of(rows, columns)
         if gone is None:
-            return [part({"row": {"columns": row}}) for row in values]
-        return [
+            return b"".join(self.each(values))
+        return b"".join(
             part({"row": {"columns": row, "tombstone": True} if is_gone else {"columns": row}})
             for row, is_gone in zip(values, gone, strict=True)
-        ]
+        )
+
+    def each(self, rows: Iterable[Sequence[Any]]) -> list[bytes]:
+        return [part({"row": {"columns": row}}) for row in rows]
 
     def progress(self, time: int) -> bytes:
         return part({"progress": time})

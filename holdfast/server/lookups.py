@@ -9,6 +9,7 @@ from holdfast.catalog.snapshot import Catalog
 from holdfast.server.framing import Framing
 from holdfast.server.service import Service
 from holdfast.server.templates import Cut, Places, cut, places_of
+from holdfast.server.values import finite, json_rows
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows
 from holdfast.sql.bound import BoundSelect, SelectKind
 
@@ -69,7 +70,8 @@ def rows_of(found: KeyRows, framing: Framing) -> list[bytes]:
     """Each row as it is sent; made once for all who asked together."""
     encoded = found.encoded.get(framing.key)
     if encoded is None:
-        encoded = found.encoded[framing.key] = framing.each(found.rows, found.columns)
+        rows = found.rows if isinstance(found.rows, list) else list(json_rows(found.rows, found.columns))
+        encoded = found.encoded[framing.key] = framing.each(finite(rows, found.columns))
     return encoded
 
 

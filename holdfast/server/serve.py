@@ -72,7 +72,7 @@ class HttpServer:
         self._failure: BaseException | None = None
         self._server = uvicorn.Server(
             uvicorn.Config(
-                app,
+                app.state.front,
                 http=Protocol,
                 ws="none",
                 lifespan="off",

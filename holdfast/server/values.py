@@ -30,6 +30,14 @@ def json_rows(rows: pa.Table, columns: Sequence[ResultColumn]) -> Iterator[tuple
     return zip(*(json_values(rows.column(i), column.type) for i, column in enumerate(columns)), strict=True)
 
 
+def finite(rows: list[tuple[Any, ...]], columns: Sequence[ResultColumn]) -> list[tuple[Any, ...]]:
+    """Rows of plain values with texts for the numbers that JSON does not have."""
+    doubles = [i for i, column in enumerate(columns) if column.type is Scalar.DOUBLE]
+    if not any(isinstance(row[i], float) and not math.isfinite(row[i]) for i in doubles for row in rows):
+        return rows
+    return [tuple(number(v) if isinstance(v, float) else v for v in row) for row in rows]
+
+
 def json_values(values: pa.ChunkedArray, type_: SqlType) -> list[Any]:
     match type_:
         # Arrow also writes dates and times that Python's own types cannot hold.

@@ -6,6 +6,7 @@ clients ask for at the same time are found by one read.
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -34,13 +35,19 @@ TAKEN: Mapping[SqlType, tuple[SqlType, ...]] = {
 }
 """Types of keys, and of the constants that are compared with them as they are: without a cast, by the index."""
 
+PLAIN = (Scalar.BOOLEAN, Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE, Scalar.STRING)
+"""Types whose values the store gives as what they are in JSON; DOUBLE but for what is not finite."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeyRows:
-    """The rows of some keys, all as of one time; `places` says which row a key has, if it has one."""
+    """The rows of some keys, all as of one time; `places` says which row a key has, if it has one.
+
+    Rows of numbers, texts and booleans are plain values, others Arrow's.
+    """
 
     columns: tuple[ResultColumn, ...]
-    rows: pa.Table
+    rows: pa.Table | list[tuple[Any, ...]]
     places: Mapping[Key, int]
     time: Time
     notice: str | None = None
@@ -61,6 +68,7 @@ class KeyLookup:
         keys = range(len(self.constants))
         items = self._projection.items(self._projection.scope(), Dialect.DUCKDB)
         self._select = f"SELECT {', '.join([*items, *(f'k{i} AS q{i}' for i in keys)])} FROM t WHERE k IN "
+        self._plain = all(column.type in PLAIN for column in self.columns)
         self._key = store.key_sql(self._collection, ["?" for _ in keys])
 
     @property
@@ -73,9 +81,14 @@ class KeyLookup:
         wanted = list(dict.fromkeys(keys))
         readable = times.latest(self._table)
         sql = f"{self._select}({', '.join([self._key] * len(wanted))})"
-        found = self._store.evaluate(
-            sql, {"t": (self._collection, readable.time)}, [part for key in wanted for part in key]
-        )
+        relations = {"t": (self._collection, readable.time)}
+        parameters = [part for key in wanted for part in key]
+        if self._plain:
+            told = self._store.evaluate_tuples(sql, relations, parameters)
+            count = len(self.columns)
+            places = {row[count:]: place for place, row in enumerate(told)}
+            return KeyRows(self.columns, [row[:count] for row in told], places, readable.time, readable.notice)
+        found = self._store.evaluate(sql, relations, parameters)
         names = [f"q{i}" for i in range(len(self.constants))]
         places = {
             key: place for place, key in enumerate(zip(*(found.column(n).to_pylist() for n in names), strict=True))

@@ -51,19 +51,24 @@ def filled(tmp_path_factory):
     reading.close()
 
 
+def told_rows(told):
+    return told.rows if isinstance(told.rows, list) else plain(told.rows)
+
+
 def lookup(reading: Reading, text: str):
     return key_lookup(reading.bound(text), reading.store)
 
 
+@pytest.mark.parametrize("items", ["*, n + 1 AS m, ROWTIME", "n, CAST(n AS DOUBLE) AS d, n = 1 AS b, ARRAY[n] AS a"])
 @pytest.mark.parametrize("clause", BY_KEY)
-def test_a_lookup_answers_as_the_pull_does(clause, filled):
-    text = f"SELECT *, n + 1 AS m, ROWTIME FROM {clause};"
+def test_a_lookup_answers_as_the_pull_does(clause, items, filled):
+    text = f"SELECT {items} FROM {clause};"
     found = lookup(filled, text)
     pulled = filled.pull(text)
     told = found.read([found.key], filled.times)
     place = told.places.get(found.key)
-    assert plain(pulled.rows) == ([] if place is None else [plain(told.rows)[place]])
-    assert (told.columns, told.time, told.rows.schema) == (pulled.columns, pulled.time, pulled.rows.schema)
+    assert plain(pulled.rows) == ([] if place is None else [told_rows(told)[place]])
+    assert (told.columns, told.time) == (pulled.columns, pulled.time)
 
 
 @pytest.mark.parametrize("clause", OTHERWISE)
@@ -74,7 +79,7 @@ def test_what_says_more_than_the_key_is_no_lookup(clause, filled):
 def test_many_keys_are_read_at_once(filled):
     found = lookup(filled, "SELECT n, s FROM t WHERE id = 'a';")
     told = found.read([("a",), ("b",), ("gone",), ("a",), ("it's",)], filled.times)
-    rows = plain(told.rows)
+    rows = told_rows(told)
     assert {key: rows[place] for key, place in told.places.items()} == {
         ("a",): (1, "x"),
         ("b",): (2, None),
@@ -86,7 +91,7 @@ def test_keys_of_several_columns(filled):
     found = lookup(filled, "SELECT n FROM two WHERE b = 'x' AND a = 1;")
     assert found.key == (1, "x")
     told = found.read([(1, "x"), (2, "x"), (2, "y")], filled.times)
-    assert {key: plain(told.rows)[place] for key, place in told.places.items()} == {(1, "x"): (1,), (2, "x"): (3,)}
+    assert {key: told_rows(told)[place] for key, place in told.places.items()} == {(1, "x"): (1,), (2, "x"): (3,)}
 
 
 def test_a_lookup_sees_the_latest_tick(reading):
@@ -95,7 +100,7 @@ def test_a_lookup_sees_the_latest_tick(reading):
     for value in (5, 6):
         reading.put("T", {"a": (value, "x"), "b": None})
         told = found.read([("a",), ("b",)], reading.times)
-        assert (plain(told.rows), told.time) == ([(value,)], reading.now)
+        assert (told_rows(told), told.time) == ([(value,)], reading.now)
 
 
 def test_a_table_whose_query_stopped_comes_with_a_notice(reading):

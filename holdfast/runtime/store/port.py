@@ -328,6 +328,12 @@ class SqlReader(Protocol):
         that knows the key writes ``k = `` and `key_sql`. An error of the statement is a `ReadError`.
         """
 
+    def evaluate_tuples(
+        self, sql: str, relations: Mapping[str, tuple[CollectionId, Time]], parameters: Sequence[object] = ()
+    ) -> list[tuple[Any, ...]]:
+        """The same as plain values, for a few rows: a third of the time. Other than numbers, texts and booleans come
+        as the store's own kinds of values."""
+
     def evaluate_over(self, sql: str, tables: Mapping[str, pa.Table], parameters: Sequence[object] = ()) -> pa.Table:
         """The same over Arrow tables that the caller has."""
 

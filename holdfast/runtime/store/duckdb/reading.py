@@ -5,8 +5,9 @@ Both carry the key's seq, given when the key was inserted: pages are ranges of i
 pages moves versions from one table to the other but never to another page.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -21,6 +22,8 @@ from holdfast.runtime.store.duckdb.prepared import check_select
 from holdfast.runtime.store.duckdb.problems import telling, telling_reader
 from holdfast.runtime.store.port import KeyRange, Time
 from holdfast.runtime.store.schemas import names
+
+T = TypeVar("T")
 
 FEW = 10_000
 """Rows that one thread evaluates as fast as several."""
@@ -95,8 +98,12 @@ def _select(core: Core, contents: Contents, sql: str, parameters: Sequence[objec
 
 
 def evaluate(
-    core: Core, sql: str, relations: Mapping[str, tuple[Collection, Time]], parameters: Sequence[object]
-) -> pa.Table:
+    core: Core,
+    sql: str,
+    relations: Mapping[str, tuple[Collection, Time]],
+    parameters: Sequence[object],
+    fetch: Callable[[duckdb.DuckDBPyConnection], T],
+) -> T:
     """Where no tick is newer than the time, the current rows are the answer, at two thirds of the cost.
 
     Tables that are written meanwhile are noticed afterwards, and the read done again with history.
@@ -111,7 +118,7 @@ def evaluate(
                 latest += [(collection, at)] if is_latest else []
                 shown = listed(["k"], schemas.rows_schema(collection.layout).names)
                 views[name] = f"SELECT {shown} FROM ({contents.current() if is_latest else contents.as_of(at)})"
-            answer = _run(cursor, with_relations(sql, views), parameters)
+            answer = _run(cursor, with_relations(sql, views), parameters, fetch)
             if all(collection.writing <= at for collection, at in latest):
                 return answer
 
@@ -124,7 +131,7 @@ def evaluate_over(core: Core, sql: str, tables: Mapping[str, pa.Table], paramete
     with _reading(core) as cursor:
         for name, table in tables.items():
             cursor.register(name, table)
-        return _run(cursor, sql, parameters)
+        return _run(cursor, sql, parameters, as_arrow)
 
 
 def with_relations(sql: str, views: Mapping[str, str]) -> str:
@@ -141,10 +148,23 @@ def with_relations(sql: str, views: Mapping[str, str]) -> str:
     return f"WITH {ctes}, {rest}"
 
 
-def _run(cursor: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object]) -> pa.Table:
-    check_select(cursor, sql)
+def _run(
+    cursor: duckdb.DuckDBPyConnection,
+    sql: str,
+    parameters: Sequence[object],
+    fetch: Callable[[duckdb.DuckDBPyConnection], T],
+) -> T:
+    check_select(cursor, sql, again=bool(parameters))
+    return fetch(cursor.execute(sql, list(parameters) or None))
+
+
+def as_arrow(result: duckdb.DuckDBPyConnection) -> pa.Table:
     # A relation would save a copy of the answer, and cost a small one twice the time.
-    return cursor.execute(sql, list(parameters) or None).to_arrow_table()
+    return result.to_arrow_table()
+
+
+def as_tuples(result: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
+    return list(result.fetchall())
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """The embedded store: one DuckDB file, one writer at a time, any number of readers."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -32,6 +33,9 @@ CHECKPOINT_BYTES = 64 * 1024 * 1024
 
 CHECKPOINT_AT_ONCE_BYTES = 16 * CHECKPOINT_BYTES
 """A log longer than this is folded by the commit that finds it: reopening must not take minutes."""
+
+
+T = TypeVar("T")
 
 
 def open_store(
@@ -217,12 +221,26 @@ class DuckDbStore:
     def evaluate(
         self, sql: str, relations: Mapping[str, tuple[CollectionId, Time]], parameters: Sequence[object] = ()
     ) -> pa.Table:
+        return self._evaluate(sql, relations, parameters, reading.as_arrow)
+
+    def evaluate_tuples(
+        self, sql: str, relations: Mapping[str, tuple[CollectionId, Time]], parameters: Sequence[object] = ()
+    ) -> list[tuple[Any, ...]]:
+        return self._evaluate(sql, relations, parameters, reading.as_tuples)
+
+    def _evaluate(
+        self,
+        sql: str,
+        relations: Mapping[str, tuple[CollectionId, Time]],
+        parameters: Sequence[object],
+        fetch: Callable[[Any], T],
+    ) -> T:
         with ExitStack() as held:
             found = {
                 name: (held.enter_context(self._core.holding(collection, at)), at)
                 for name, (collection, at) in relations.items()
             }
-            return reading.evaluate(self._core, sql, found, parameters)
+            return reading.evaluate(self._core, sql, found, parameters, fetch)
 
     def evaluate_over(self, sql: str, tables: Mapping[str, pa.Table], parameters: Sequence[object] = ()) -> pa.Table:
         return reading.evaluate_over(self._core, sql, tables, parameters)

@@ -1,0 +1,93 @@
+"""A load of requests, in a process of its own: python -m bench.asking pulls|pushes URL CONNECTIONS ...
+
+Sockets and a few bytes of HTTP/1.1, so that the server is measured and not its client.
+"""
+
+import asyncio
+import json
+import random
+import sys
+import time
+from urllib.parse import urlsplit
+
+
+def request(sql: str) -> bytes:
+    body = json.dumps({"sql": sql}).encode()
+    head = f"POST /query-stream HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+async def answered(reader: asyncio.StreamReader) -> int:
+    """Read one answer whole; gives the size of its body."""
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    if not head.startswith(b"http/1.1 200"):
+        raise RuntimeError((head + await reader.read(1000)).decode())
+    if b"content-length:" in head:
+        length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
+        await reader.readexactly(length)
+        return length
+    total = 0
+    while size := int(await reader.readline(), 16):
+        await reader.readexactly(size + 2)
+        total += size
+    await reader.readline()
+    return total
+
+
+async def pulls(url: str, connections: int, seconds: float, sql: str, keys: int) -> None:
+    """Ask for random keys (`{}` in the statement); prints requests a second and their times."""
+    address = urlsplit(url)
+    times: list[float] = []
+    until = time.perf_counter() + seconds
+
+    async def ask() -> None:
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        while (began := time.perf_counter()) < until:
+            writer.write(request(sql.format(random.randrange(keys))))
+            await answered(reader)
+            times.append(time.perf_counter() - began)
+        writer.close()
+
+    await asyncio.gather(*(ask() for _ in range(connections)))
+    times.sort()
+    told = {"rate": len(times) / seconds, "p50": times[len(times) // 2], "p99": times[int(len(times) * 0.99)]}
+    print(json.dumps(told), flush=True)
+
+
+async def pushes(url: str, connections: int, sql: str, rows: int) -> None:
+    """Follow a query until every connection has so many rows; says when all are open, then how long the rows took."""
+    address = urlsplit(url)
+    began: list[float] = []
+
+    async def opened() -> asyncio.StreamReader:
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        writer.write(request(sql))
+        while b"columnNames" not in await reader.readline():
+            pass
+        return reader
+
+    async def follow(reader: asyncio.StreamReader) -> None:
+        seen = 0
+        while seen < rows:
+            content = await reader.read(1 << 18)
+            if not content:
+                raise RuntimeError("the query ended")
+            began.append(time.perf_counter()) if not began else None
+            seen += content.count(b"]\n")
+
+    readers = [await opened() for _ in range(connections)]
+    print("open", flush=True)
+    await asyncio.gather(*map(follow, readers))
+    print(json.dumps({"seconds": time.perf_counter() - began[0]}), flush=True)
+
+
+def main() -> None:
+    what, url, connections, *rest = sys.argv[1:]
+    if what == "pulls":
+        asyncio.run(pulls(url, int(connections), float(rest[0]), rest[1], int(rest[2])))
+    else:
+        asyncio.run(pushes(url, int(connections), rest[0], int(rest[1])))
+
+
+if __name__ == "__main__":
+    main()
