@@ -7,9 +7,15 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import catch_up, latency, memory, store
+from bench import catch_up, latency, memory, serving, store
 
-PARTS = {"catch-up": catch_up.measure, "latency": latency.measure, "store": store.measure, "memory": memory.measure}
+PARTS = {
+    "catch-up": catch_up.measure,
+    "latency": latency.measure,
+    "store": store.measure,
+    "serving": serving.measure,
+    "memory": memory.measure,
+}
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 def request(sql: str) -> bytes:
     body = json.dumps({"sql": sql}).encode()
-    head = f"POST /query-stream HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    head = ["POST /query-stream HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {len(body)}"]
+    return "\r\n".join([*head, "", ""]).encode() + body
 
 
 async def answered(reader: asyncio.StreamReader) -> int:
