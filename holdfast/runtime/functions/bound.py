@@ -1,4 +1,4 @@
-"""An aggregate call with its types chosen: the SQL of its state, as the tick and the store run it."""
+"""Aggregate and table calls with their types chosen: the SQL that the tick and the store run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from holdfast.runtime.expressions.physical import Dialect, physical_type
 from holdfast.runtime.expressions.render import Renderer
 from holdfast.runtime.expressions.scope import Scope
 from holdfast.runtime.expressions.tree import BooleanLiteral, Call, IntegerLiteral
-from holdfast.runtime.functions.declaration import AggregateForm
+from holdfast.runtime.functions.declaration import AggregateForm, Arguments, TableForm, expand
 from holdfast.runtime.functions.registry import CURRENT, Release, resolve
 from holdfast.types import SqlType
 
@@ -69,3 +69,23 @@ def bind_aggregate(call: Call, scope: Scope, *, release: Release = CURRENT) -> B
             )
     texts = tuple(renderer.argument(a, t) for a, t in zip(call.arguments, resolved.types, strict=True))
     return BoundAggregate(resolved.form, texts, resolved.returns, resolved.form.state(resolved.types))
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTableFunction:
+    """A table function with its arguments: the array of its rows as Spark SQL, and the type of a row."""
+
+    rows: str
+    returns: SqlType
+
+
+def bind_table_function(call: Call, scope: Scope, *, release: Release = CURRENT) -> BoundTableFunction:
+    """Choose the form of a table function's call."""
+    renderer = Renderer(scope, Dialect.SPARK, release)
+    resolved = resolve(call, [renderer.given(argument) for argument in call.arguments], release)
+    if not isinstance(resolved.form, TableForm):
+        raise WrongObjectKind(f"function {call.name} is not a table function", position=call.position)
+    texts = tuple(renderer.argument(a, t) for a, t in zip(call.arguments, resolved.types, strict=True))
+    constants = tuple(None for _ in call.arguments)
+    rows = expand(resolved.form.spark, Arguments(texts, resolved.types, constants, resolved.returns))
+    return BoundTableFunction(rows, resolved.returns)

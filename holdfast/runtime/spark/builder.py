@@ -16,6 +16,7 @@ from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.steps import (
     Step,
     StreamFilter,
+    StreamFlatMap,
     StreamGroupBy,
     StreamGroupByKey,
     StreamGroupByV1,
@@ -50,6 +51,7 @@ from holdfast.runtime.program import (
 )
 from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.spark.builders.filter import build_stream_filter, build_table_filter
+from holdfast.runtime.spark.builders.flat_map import build_stream_flat_map
 from holdfast.runtime.spark.builders.group_by import (
     build_stream_group_by,
     build_stream_group_by_key,
@@ -129,6 +131,8 @@ class Builder:
                 return build_stream_select_key(step, self.stream(step.source), self.meaning)
             case StreamSelectKeyV1():
                 return build_stream_select_key_v1(step, self.stream(step.source), self.meaning)
+            case StreamFlatMap():
+                return build_stream_flat_map(step, self.stream(step.source), self.meaning)
             case StreamGroupByKey():
                 return build_stream_group_by_key(self.stream(step.source))
             case StreamGroupBy():
