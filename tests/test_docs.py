@@ -70,6 +70,8 @@ def test_every_example_of_the_sql_page_runs_in_order(service: Service) -> None:
     assert next(rows for text, rows in answers.items() if text.startswith("SELECT id, name")) == [
         {"r0": "ann", "r1": "Ann"}
     ]
+    (day,) = next(rows for text, rows in answers.items() if text.startswith("SELECT user, WINDOWSTART"))
+    assert (day["r0"], day["r2"] - day["r1"], day["r1"] % 86_400_000) == ("ann", 86_400_000, 0)
     assert service.catalog.find("SENIORS") is None
 
 

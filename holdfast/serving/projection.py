@@ -26,6 +26,7 @@ from holdfast.runtime.spark.engine import Engine, Round
 from holdfast.runtime.store.port import SqlReader
 from holdfast.serving.results import ResultColumn
 from holdfast.sql.bound import BoundSelect
+from holdfast.sql.relation import WINDOW_BOUNDS
 from holdfast.types import Scalar
 
 CONSTANTS = (StringLiteral, IntegerLiteral, DecimalLiteral, DoubleLiteral)
@@ -54,6 +55,9 @@ class Projection:
         relation = self.bound.relation
         named = [ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(relation.schema.key)]
         named += [ScopeColumn(c.name, c.type, f"{value}{i}") for i, c in enumerate(relation.schema.value)]
+        if relation.window is not None:
+            first = len(relation.schema.key)
+            named += [ScopeColumn(c, type_, f"k{first + i}") for i, (c, type_) in enumerate(WINDOW_BOUNDS.items())]
         pseudo = [ScopeColumn("ROWTIME", Scalar.BIGINT, ts)]
         if isinstance(relation, Stream):
             pseudo += [
@@ -69,7 +73,7 @@ class Projection:
 
     def key_items(self, scope: Scope, dialect: Dialect) -> list[str]:
         """The select list of a deleted row: only what is made of key columns still has a value."""
-        keys = {column.name for column in self.bound.relation.schema.key}
+        keys = {column.name for column in self.bound.relation.schema.key} | set(WINDOW_BOUNDS)
         items = []
         for i, column in enumerate(self.bound.columns):
             known = references(column.expression) <= keys
@@ -89,7 +93,7 @@ class Projection:
     def key_condition(self, collection: CollectionId, reader: SqlReader) -> str | None:
         """The condition that names the keys that the query wants, when its WHERE does."""
         relation, where = self.bound.relation, self.bound.where
-        if where is None:
+        if where is None or relation.window is not None:
             return None
         wanted: list[list[str]] = []
         for column in relation.schema.key:
