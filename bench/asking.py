@@ -58,9 +58,12 @@ async def pushes(url: str, connections: int, sql: str, rows: int) -> None:
     """Follow a query until every connection has so many rows; says when all are open, then how long the rows took."""
     address = urlsplit(url)
     began: list[float] = []
+    writers: list[asyncio.StreamWriter] = []
 
     async def opened() -> asyncio.StreamReader:
         reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        # A writer that nobody keeps closes its connection.
+        writers.append(writer)
         writer.write(request(sql))
         while b"columnNames" not in await reader.readline():
             pass
@@ -72,7 +75,8 @@ async def pushes(url: str, connections: int, sql: str, rows: int) -> None:
             content = await reader.read(1 << 18)
             if not content:
                 raise RuntimeError("the query ended")
-            began.append(time.perf_counter()) if not began else None
+            if not began:
+                began.append(time.perf_counter())
             seen += content.count(b"]\n")
 
     readers = [await opened() for _ in range(connections)]

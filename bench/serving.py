@@ -47,9 +47,9 @@ def pushed(service: Service, url: str, clients: int) -> float:
 
 
 @contextmanager
-def idle(url: str) -> Iterator[None]:
+def idle(url: str, queries: int) -> Iterator[None]:
     """So many push queries that nothing comes for."""
-    with subprocess.Popen(asking("pushes", url, IDLE, PUSH, 1), stdout=subprocess.PIPE, text=True) as following:
+    with subprocess.Popen(asking("pushes", url, queries, PUSH, 1), stdout=subprocess.PIPE, text=True) as following:
         assert following.stdout is not None
         assert following.stdout.readline().strip() == "open"
         yield
@@ -58,11 +58,11 @@ def idle(url: str) -> Iterator[None]:
 
 def kilobytes_of_an_idle_push(url: str) -> float:
     own = psutil.Process()
-    with idle(url):
+    with idle(url, 20):
+        # What the first ones load and start is not theirs.
         time.sleep(2)
-    # Once before: what the first ones make the process allocate is not given back.
     before = own.memory_info().rss
-    with idle(url):
+    with idle(url, IDLE):
         time.sleep(2)
         return (own.memory_info().rss - before) / IDLE / 1000
 
