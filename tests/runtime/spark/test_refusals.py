@@ -46,6 +46,7 @@ GROUPED_TABLE = step("tableGroupByV2", source=TABLE)
 OVER = {
     "streamAggregateV1": {"source": step("streamGroupByKeyV1")},
     "streamWindowedAggregateV1": {"source": step("streamGroupByKeyV1")},
+    "streamFlatMapV1": {"tableFunctions": ["EXPLODE(ARRAY[ROWTIME])"]},
     "streamTableJoinV1": {"rightSource": TABLE},
     "tableAggregateV1": {"source": GROUPED_TABLE},
     "tableTableJoinV1": {"leftSource": TABLE, "rightSource": TABLE},
