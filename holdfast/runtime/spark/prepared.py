@@ -1,6 +1,6 @@
 """Jobs that are planned once and run many times, over a few rows that are different each time.
 
-Most of a small job is Spark's planner: 30 queries over two records took 380 ms and more planned anew, about 140 ms planned once. A
+Most of a small job is planning: 30 queries over two records took 380 ms planned anew, about 140 ms planned once. A
 DataFrame keeps its physical plan; what it needs is a leaf that is read when the job runs. `reflect` is one: it calls
 a static method per run, here the one that reads a system property of the JVM, where the rows wait as JSON. So this
 is for executors inside the driver's JVM, which is what `local` masters have.
