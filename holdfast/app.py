@@ -234,6 +234,10 @@ class Service:
     def pull(self, bound: BoundSelect) -> PullResult:
         return pull(bound, self._store, self._reading, self._times)
 
+    def left_ms(self, bound: BoundSelect) -> int:
+        """Milliseconds until the time that a pull asks for has come."""
+        return self._times.left_ms([bound.relation] if isinstance(bound.relation, Table) else [], bound.as_of)
+
     def prepare_lookup(self, bound: BoundSelect) -> KeyLookup | None:
         """A pull as one by key, if it is one."""
         return key_lookup(bound, self._store)

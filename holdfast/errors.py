@@ -10,11 +10,13 @@
     │   ├── DuplicateObject     42P07
     │   ├── TypeMismatch        42804
     │   ├── WrongObjectKind     42809
+    │   ├── BadTime             22007   what AS OF or UP TO names is no time
     │   └── DependentObjects    2BP01
     ├── NotSupported            0A000   refused, with the reason
     │   └── NotYetSupported     0A000   a step, format, function, … that this release lacks
     ├── PlanError               XX001   a stored plan this release cannot read
     ├── ReadError               55000   an object has no readable time, or not that one
+    │   └── UnreadableTime      55000   no time fits both the query and the objects that it reads
     ├── ConfigError             F0000   a setting is unknown or wrong
     ├── StartError              58000   the machine lacks something: Java, a port, a folder, disk
     ├── StoreError              58030   the store cannot be opened, or is not ours
@@ -156,6 +158,12 @@ class WrongObjectKind(BindError):
     sqlstate = "42809"
 
 
+class BadTime(BindError):
+    """A time or a duration that cannot be read as one."""
+
+    sqlstate = "22007"
+
+
 class DependentObjects(BindError):
     """The object cannot go while others read it."""
 
@@ -212,6 +220,10 @@ class ReadError(HoldfastError):
     """An object cannot be read, or not at that time."""
 
     sqlstate = "55000"
+
+
+class UnreadableTime(ReadError):
+    """The time that a query asks for cannot be read in all of its objects."""
 
 
 class ConfigError(HoldfastError):

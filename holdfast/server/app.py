@@ -42,11 +42,14 @@ from holdfast.server.service import Service
 from holdfast.server.statements import Statements
 from holdfast.server.statuses import Statuses
 from holdfast.server.streaming import PushResponse, pull_parts
-from holdfast.sql.bound import SelectKind
+from holdfast.sql.bound import BoundSelect, SelectKind
 from holdfast.sql.session import check_property
 
 MAX_REQUESTS = 64
 """Threads that answer requests; more requests than this wait for one."""
+
+LOOK_AGAIN = 1.0
+"""Seconds after which a read of a time that is still to come looks whether it is wanted and can be had."""
 
 HEALTH_NAMES = {"store": "metastore", "kafka": "kafka", "ticks": "commandRunner"}
 """What ksqlDB calls the parts."""
@@ -79,12 +82,12 @@ class Api:
     async def query_stream(self, request: Request) -> Response:
         body = await read_object(request)
         form = wanted_form(request.headers.get("accept"), otherwise=Form.DELIMITED)
-        return await self._answer(asked(body, "sql", "ksql"), form)
+        return await self._answer(asked(body, "sql", "ksql"), form, request)
 
     async def query(self, request: Request) -> Response:
-        return await self._answer(asked(await read_object(request), "ksql", "sql"), Form.STREAMED)
+        return await self._answer(asked(await read_object(request), "ksql", "sql"), Form.STREAMED, request)
 
-    async def _answer(self, told: Asked, form: Form) -> Response:
+    async def _answer(self, told: Asked, form: Form, request: Request) -> Response:
         framing = framing_for(form, told.options)
         catalog = self.service.catalog
         plain = not told.properties and not told.variables
@@ -100,6 +103,7 @@ class Api:
             self.lookups.learn(found, bound, catalog)
         try:
             if bound.kind is SelectKind.PULL:
+                await self._until_final(bound, request)
                 with PULL_SECONDS.time():
                     result = await self.threaded(self.service.pull, bound)
                 return StreamingResponse(pull_parts(result, framing), media_type=framing.media_type)
@@ -107,6 +111,13 @@ class Api:
         except HoldfastError as error:
             raise statement_problem(error, text, ()) from error
         return PushResponse(push, framing, self.pushes, limit=bound.limit, progress=wants_progress(told.options))
+
+    async def _until_final(self, bound: BoundSelect, request: Request) -> None:
+        """Wait for a time that is still to come, without a thread; a client that goes does not wait."""
+        while bound.as_of is not None and (left := await self.threaded(self.service.left_ms, bound)) > 0:
+            if self.pushes.stopping or await request.is_disconnected():
+                raise Problem(Code.SHUTTING_DOWN, "the query ended before its time came")
+            await anyio.sleep(min(left / 1000, LOOK_AGAIN))
 
     async def close_query(self, request: Request) -> Response:
         id = (await read_object(request)).get("queryId")

@@ -37,6 +37,10 @@ class Pushes:
         self.limiter = anyio.CapacityLimiter(READERS)
         self._unlisten = service.listen(self.bell.ring)
 
+    @property
+    def stopping(self) -> bool:
+        return self._stopping
+
     def open(self) -> list[OpenPush]:
         return list(self._open.values())
 

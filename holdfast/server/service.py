@@ -111,6 +111,9 @@ class Service(Protocol):
 
     def pull(self, bound: BoundSelect) -> PullResult: ...
 
+    def left_ms(self, bound: BoundSelect) -> int:
+        """Milliseconds until the time that a pull asks for has come."""
+
     def prepare_lookup(self, bound: BoundSelect) -> KeyLookup | None:
         """A pull as one by key, if it is one. Quick: it asks no disk."""
 

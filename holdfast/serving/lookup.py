@@ -102,6 +102,8 @@ def key_lookup(bound: BoundSelect, store: ReadStore) -> KeyLookup | None:
     relation = bound.relation
     if not isinstance(relation, Table) or bound.where is None or bound.limit is not None:
         return None
+    if bound.as_of is not None:
+        return None
     if Projection(bound).dialect is not Dialect.DUCKDB:
         return None
     layout = store.collections().get(CollectionId(relation.name))

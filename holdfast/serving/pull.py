@@ -1,4 +1,4 @@
-"""Pull queries: the rows of a table as of the latest final time."""
+"""Pull queries: the rows of a table as of the latest final time, or of the one that is asked for."""
 
 from typing import Protocol
 
@@ -28,15 +28,15 @@ def pull(bound: BoundSelect, store: ReadStore, engine: Engine, times: Times) -> 
             hint="Write EMIT CHANGES to follow it.",
         )
     projection = Projection(bound)
-    readable = times.latest(bound.relation)
     collection = CollectionId(bound.relation.name)
-    if projection.dialect is Dialect.DUCKDB:
-        key = projection.key_condition(collection, store)
-        sql = projection.select("t", Dialect.DUCKDB, key=key, limit=bound.limit)
-        rows = store.evaluate(sql, {"t": (collection, readable.time)})
-    else:
-        rows = on_spark(engine, projection, whole(store, collection, readable.time), bound.limit)
-    return PullResult(projection.columns, as_declared(rows, projection), readable.time, readable.notice)
+    with times.reading([bound.relation], bound.as_of) as choice:
+        if projection.dialect is Dialect.DUCKDB:
+            key = projection.key_condition(collection, store)
+            sql = projection.select("t", Dialect.DUCKDB, key=key, limit=bound.limit)
+            rows = store.evaluate(sql, {"t": (collection, choice.time)})
+        else:
+            rows = on_spark(engine, projection, whole(store, collection, choice.time), bound.limit)
+    return PullResult(projection.columns, as_declared(rows, projection), choice.time, choice.notice)
 
 
 def whole(store: Store, collection: CollectionId, at: Time) -> pa.Table:

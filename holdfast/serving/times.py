@@ -1,17 +1,22 @@
-"""Which time an object can be read at."""
+"""Which time objects can be read at, and the holds that keep it readable while they are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from time import monotonic, sleep
 
 from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.errors import ReadError
-from holdfast.names import CollectionId, QueryId
+from holdfast.names import CollectionId, ObjectName, QueryId
 from holdfast.runtime.progress import Progress, Status
 from holdfast.runtime.store.port import Store, Time
+from holdfast.serving.timestamps import Bounds, NamedHold, TimeChoice, choose, no_valid_time
+from holdfast.sql.moments import BoundAsOf
 
 PATIENCE = 5.0
 """Seconds that a read waits for a table that is being built: most are there in less, and a new user expects it."""
+LOOK_AGAIN = 0.02
+"""Seconds between two looks at what is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +28,16 @@ class Readable:
 
 
 class Times:
-    """Chooses read times. From any thread."""
+    """Chooses read times. From any thread. `holds` gives the holds that users made on an object."""
 
     def __init__(
-        self, store: Store, read_time: Callable[[], Time], progress: Callable[[QueryId], Progress | None]
+        self,
+        store: Store,
+        read_time: Callable[[], Time],
+        progress: Callable[[QueryId], Progress | None],
+        holds: Callable[[ObjectName], Sequence[NamedHold]] = lambda _name: (),
     ) -> None:
-        self._store, self._read_time, self._progress = store, read_time, progress
+        self._store, self._read_time, self._progress, self._holds = store, read_time, progress, holds
 
     def latest_of(self, relation: CatalogObject) -> Readable:
         assert isinstance(relation, Table)
@@ -42,25 +51,86 @@ class Times:
     def latest(self, table: Table) -> Readable:
         """The latest final time of a table, or why it has none."""
         collection = CollectionId(table.name)
-        deadline = monotonic() + PATIENCE
-        while self.building(table) and monotonic() < deadline:
-            sleep(0.02)
+        self._await_built(table)
         progress = self._progress(_keeper(table))
         if progress is not None and progress.status is Status.RUNNING:
             time = self._read_time()
             self._store.set_upper([collection], Time(time + 1))
             return Readable(time)
+        bounds = self._bounds(table, Time(0))
+        assert bounds.frozen is not None
+        notice = f'table "{table.name}" is not kept current, its query {bounds.frozen}'
+        return Readable(Time(bounds.frontier.upper - 1), notice)
+
+    def choose(self, tables: Sequence[Table], as_of: BoundAsOf | None = None) -> TimeChoice:
+        """The time at which tables are read together. It may be in the future; nothing is held."""
+        for table in tables:
+            self._await_built(table)
+        now = self._read_time()
+        return choose([self._bounds(table, now) for table in tables], now, as_of)
+
+    def left_ms(self, tables: Sequence[Table], as_of: BoundAsOf | None) -> int:
+        """Milliseconds until the time that is wanted is final; 0 when it is. Errors as `choose` has them."""
+        if as_of is None:
+            return 0
+        choice = self.choose(tables, as_of)
+        return max(0, choice.time - self._read_time())
+
+    @contextmanager
+    def reading(self, tables: Sequence[Table], as_of: BoundAsOf | None = None) -> Iterator[TimeChoice]:
+        """The time at which tables are read together, kept readable for the length of the block.
+
+        A time in the future is waited for, unless one of the tables stops short of it.
+        """
+        with ExitStack() as held:
+            choice = self._held(tables, as_of, held)
+            while self._read_time() < choice.time:
+                for table in tables:
+                    now = self._read_time()
+                    bounds = self._bounds(table, now)
+                    if bounds.frozen is not None and bounds.frontier.upper <= choice.time:
+                        raise no_valid_time([self._bounds(each, now) for each in tables], choice.time, as_of)
+                sleep(LOOK_AGAIN)
+            running = [CollectionId(b.name) for b in choice.bounds if b.frozen is None]
+            self._store.set_upper(running, Time(choice.time + 1))
+            yield choice
+
+    def _held(self, tables: Sequence[Table], as_of: BoundAsOf | None, held: ExitStack) -> TimeChoice:
+        """A choice with a hold on each table. Where since moved on between the two, the choice is made again."""
+        while True:
+            choice = self.choose(tables, as_of)
+            with ExitStack() as taken:
+                try:
+                    for table in tables:
+                        token = self._store.hold(CollectionId(table.name), choice.time)
+                        taken.callback(self._store.release, token)
+                except ReadError:
+                    continue
+                held.push(taken.pop_all())
+                return choice
+
+    def _await_built(self, table: Table) -> None:
+        deadline = monotonic() + PATIENCE
+        while self.building(table) and monotonic() < deadline:
+            sleep(LOOK_AGAIN)
+
+    def _bounds(self, table: Table, now: Time) -> Bounds:
+        """Of a table that is readable; else why it is not."""
+        collection, progress = CollectionId(table.name), self._progress(_keeper(table))
+        holds = tuple(self._holds(table.name))
         if progress is not None and progress.status is Status.BUILDING:
             raise ReadError(
                 f'table "{table.name}" is still building, {progress.done:.0%}',
                 hint="It can be read once it has caught up; SHOW QUERIES tells how far it is.",
             )
+        if progress is not None and progress.status is Status.RUNNING:
+            self._store.set_upper([collection], Time(now + 1))
+            return Bounds(table.name, self._store.frontier(collection), None, holds)
         frontier = self._store.frontier(collection)
         if frontier.upper == 0:
             why = progress.reason if progress and progress.reason else "its query was terminated"
             raise ReadError(f'table "{table.name}" was never built', detail=f"The reason is: {why}.")
-        why = f"stopped: {progress.reason}" if progress else "was terminated"
-        return Readable(Time(frontier.upper - 1), f'table "{table.name}" is not kept current, its query {why}')
+        return Bounds(table.name, frontier, f"stopped: {progress.reason}" if progress else "was terminated", holds)
 
 
 def _keeper(relation: CatalogObject) -> QueryId:

@@ -11,6 +11,7 @@ from holdfast.sql.aggregation import Aggregation, aggregates
 from holdfast.sql.bind_joins import bind_joins, choose_keys, input_keys, is_stream, join_key, viable_keys, written_keys
 from holdfast.sql.bound import BoundColumn, BoundJoin, BoundQuery, BoundSelect, SelectKind
 from holdfast.sql.formats import KAFKA
+from holdfast.sql.moments import bind_as_of
 from holdfast.sql.partitioning import Partitioning, bind_partitioning
 from holdfast.sql.projection import bind_projection
 from holdfast.sql.relation import RECORD_COLUMNS, RESERVED_COLUMNS, WINDOW_BOUNDS, Relation
@@ -28,6 +29,12 @@ def bind_query(select: sql.Select, catalog: Catalog) -> BoundQuery:
         raise NotSupported("EMIT ALL is for a SELECT of its own", hint="Write EMIT CHANGES.", position=select.position)
     if select.limit is not None:
         raise NotSupported("LIMIT is not supported in a CREATE … AS", position=select.position)
+    if select.as_of is not None:
+        raise NotSupported(
+            "AS OF is for a SELECT of its own",
+            detail="A continuous query follows its sources from their start.",
+            position=select.as_of.position,
+        )
     relation = Relation.of(select, catalog)
     _check_sources(select, relation)
     input_ = bind_joins(select, relation)
@@ -158,7 +165,20 @@ def bind_select(select: sql.Select, catalog: Catalog) -> BoundSelect:
     where = _where(select, relation)
     if kind is SelectKind.PULL:
         _refuse_record_columns(columns, where)
-    return BoundSelect(kind=kind, relation=relation.source.object, columns=columns, where=where, limit=select.limit)
+    elif select.as_of is not None:
+        raise NotSupported(
+            f"AS OF cannot be used with EMIT {select.emit}",
+            hint="Leave out EMIT to read the rows of that time.",
+            position=select.as_of.position,
+        )
+    return BoundSelect(
+        kind=kind,
+        relation=relation.source.object,
+        columns=columns,
+        where=where,
+        limit=select.limit,
+        as_of=bind_as_of(select.as_of),
+    )
 
 
 def refuse_clauses(select: sql.Select) -> None:

@@ -13,6 +13,7 @@ from holdfast.runtime.expressions.tree import Call, Expression
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.steps import JoinType
 from holdfast.runtime.plan.windows import WindowExpression, WindowInfo
+from holdfast.sql.moments import BoundAsOf
 from holdfast.sql.relation import BoundSource
 from holdfast.sql.statements import (
     Define,
@@ -196,6 +197,7 @@ class BoundSelect:
     columns: tuple[BoundColumn, ...]
     where: Expression | None = None
     limit: int | None = None
+    as_of: BoundAsOf | None = None
 
 
 @dataclass(frozen=True, slots=True)

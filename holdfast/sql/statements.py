@@ -139,6 +139,15 @@ class Window:
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """`AS OF [AT LEAST] time`: the time that a query wants to be answered for."""
+
+    time: Expression
+    at_least: bool = False
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Select:
     """A query. Without EMIT it is a pull, inside a CREATE … AS it is continuous either way."""
@@ -153,6 +162,7 @@ class Select:
     having: Expression | None = None
     emit: Emit | None = None
     limit: int | None = None
+    as_of: AsOf | None = None
     clauses: tuple[Clause, ...] = ()
     position: Position | None = field(default=None, compare=False, repr=False)
 

@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 from lark import Token
 
 from holdfast.errors import Position, SyntaxProblem, nearest
-from holdfast.runtime.expressions.transform import ExpressionTransformer, position_of
+from holdfast.runtime.expressions.transform import ExpressionTransformer, position_of, unquote
+from holdfast.runtime.expressions.tree import Call, Expression, StringLiteral
 from holdfast.runtime.plan.steps import JoinType
 from holdfast.runtime.plan.windows import HoppingWindow, SessionWindow, TimeUnit, TumblingWindow, WindowTime
 from holdfast.sql import statements as sql
+from holdfast.sql.moments import INTERVAL
 
 Children = list[Any]
 T = TypeVar("T")
@@ -31,6 +33,7 @@ ORDER = {
             ("ORDER BY",),
             ("EMIT",),
             ("LIMIT",),
+            ("AS OF",),
         )
     )
     for name in names
@@ -47,6 +50,11 @@ class Part:
     name: str
     value: Any
     position: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """The words AT LEAST were there."""
 
 
 def pick(children: Iterable[object], kind: type[T]) -> T | None:
@@ -76,6 +84,7 @@ class QueryTransformer(ExpressionTransformer):
             having=value.get("HAVING"),
             emit=value.get("EMIT"),
             limit=value.get("LIMIT"),
+            as_of=value.get("AS OF"),
             clauses=tuple(clauses),
             position=position_of(children[0]),
         )
@@ -191,6 +200,20 @@ class QueryTransformer(ExpressionTransformer):
         if value > LIMIT_MAX:
             raise SyntaxProblem(f"a LIMIT must be at most {LIMIT_MAX}", position=position_of(children[1]))
         return Part("LIMIT", value, position_of(children[0]))
+
+    def as_of(self, children: Children) -> Part:
+        position = position_of(children[0])
+        return Part("AS OF", sql.AsOf(children[-1], pick(children, AtLeast) is not None, position), position)
+
+    def at_least(self, _: Children) -> AtLeast:
+        return AtLeast()
+
+    def typed_literal(self, children: Children) -> Expression:
+        """`INTERVAL '1 hour'` is no type of rows: it is read where a time is computed."""
+        name, text = children
+        if name.upper() != INTERVAL:
+            return super().typed_literal(children)
+        return Call(INTERVAL, (StringLiteral(unquote(str(text)), position_of(text)),), False, position_of(name))
 
     def order_by(self, children: Children) -> Part:
         return _clause("ORDER BY", children)

@@ -139,6 +139,8 @@ class FakeService:
         self.state = Health()
         self.failing: Exception | None = None
         self.stopped = False
+        self.left = 0
+        """Milliseconds until the time of an AS OF has come; less each time that it is asked for."""
 
     def run(self, text: str) -> "FakeService":
         from holdfast.sql.parse import statements
@@ -183,6 +185,11 @@ class FakeService:
             raise self.failing
         columns = self.pulled_columns or tuple(ResultColumn(c.name, c.type) for c in bound.columns)
         return PullResult(columns, self.pulled, Time(1))
+
+    def left_ms(self, bound: BoundSelect) -> int:
+        assert bound.as_of is not None
+        left, self.left = self.left, max(0, self.left - 50)
+        return left
 
     def prepare_lookup(self, bound: BoundSelect) -> KeyLookup | None:
         del bound

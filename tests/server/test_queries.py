@@ -202,3 +202,16 @@ def test_values_of_every_type(http: httpx.Client, service: FakeService) -> None:
         json.loads(line, parse_float=lambda t: Decimal(t) if t == "1.20" else float(t)) for line in text.splitlines()
     )
     assert rows == [list(row) for row in zip(*(sent for _, sent in given.values()), strict=True)]
+
+
+def test_a_time_that_is_still_to_come_is_waited_for_without_a_thread(http: httpx.Client, service: FakeService) -> None:
+    service.left = 120
+    answer = http.post("/query-stream", json={"sql": "SELECT id, total FROM totals AS OF 2000000000000;"})
+    assert list(lines(answer)) == [{"queryId": None, **HEADER}, ["a", 3]]
+    assert service.left == 0
+
+
+def test_a_time_that_is_none_is_told_with_its_place(http: httpx.Client) -> None:
+    answer = http.post("/query-stream", json={"sql": "SELECT id, total FROM totals AS OF 'soon';"})
+    assert answer.status_code == 400
+    assert answer.json()["message"].startswith("'soon' cannot be read as a time")

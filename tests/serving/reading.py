@@ -55,13 +55,14 @@ class Reading:
             shown = values if values is not None else (None,) * len(layout.value)
             record = {f"k{i}": k for i, k in enumerate(keys)} | {f"c{i}": v for i, v in enumerate(shown)}
             records.append({**record, "ts": self.now, "present": values is not None})
-        self.now += 1
+        time = Time(self.now + 1)
         stage = self.store.stage()
         stage.upsert(QueryId(f"TABLE_{name}"), table, pa.Table.from_pylist(records, schema=schema))
-        stage.commit(Time(self.now))
-        self.store.set_upper([table], Time(self.now + 1))
+        stage.commit(time)
+        self.store.set_upper([table], Time(time + 1))
+        self.now = time
         self.wakeup.ring()
-        return Time(self.now)
+        return time
 
     def bound(self, text: str) -> BoundSelect:
         bound = bind(parse(text)[0].statement, self.driver.catalog)

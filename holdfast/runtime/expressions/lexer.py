@@ -25,6 +25,10 @@ RESERVED = frozenset(_RESERVED.split())
 # These open a literal (or, before "<", a type) only before the bracket that belongs to it: `MAP` alone is a name.
 OPENERS = {"ARRAY": "[", "MAP": "(", "STRUCT": "("}
 
+OPENING_SYMBOLS = frozenset("(-+")
+OPENING_WORDS = frozenset({"AT", "CASE", "CAST", "FALSE", "NOT", "NULL", "TRUE"})
+"""What can begin an expression, besides names and constants."""
+
 SYNONYMS = {"!=": "<>"}
 NUMBERS = frozenset({"INTEGER", "DECIMAL", "DOUBLE"})
 
@@ -65,6 +69,7 @@ class SqlLexer(Lexer):
         for written, meant in SYNONYMS.items():
             symbols[written] = symbols[meant]
         self._symbols = symbols
+        self._firsts = frozenset(word.partition(" ")[0] for word in self.keywords if " " in word)
         self._ignored = frozenset(lexer_conf.ignore)
         groups = [f"(?P<{name}>{regexp})" for _, name, regexp in sorted(patterns)]
         longest_first = sorted(symbols, key=len, reverse=True)
@@ -85,7 +90,9 @@ class SqlLexer(Lexer):
             offset = match.end()
             if kind in self._ignored:
                 continue
-            if kind == "IDENT":
+            if kind == "IDENT" and (pair := self._pair(text, value, offset, states[parser_state.state_stack[-1]])):
+                kind, value, offset = pair
+            elif kind == "IDENT":
                 kind = self._word(value.upper(), states[parser_state.state_stack[-1]], text, offset)
             elif kind == "symbol_":
                 if text.startswith("/*", start):
@@ -98,6 +105,26 @@ class SqlLexer(Lexer):
             assert kind is not None
             lexer_state.last_token = Token(kind, value, start, position.line, position.column, end_pos=offset)
             yield lexer_state.last_token
+
+    def _pair(self, text: str, first: str, end: int, usable: dict[str, object]) -> tuple[str, str, int] | None:
+        """A keyword of two words (`AS OF`), where the parser can use it: its kind, its text and its end."""
+        if first.upper() not in self._firsts:
+            return None
+        second = self._match(text, _BLANK.match(text, end).end())  # type: ignore[union-attr]
+        if second is None or second.lastgroup != "IDENT":
+            return None
+        words = f"{first} {second.group()}"
+        kind = self.keywords.get(words.upper())
+        if kind is None or kind not in usable or not self._opens(text, second.end()):
+            return None
+        return kind, words, second.end()
+
+    def _opens(self, text: str, end: int) -> bool:
+        """Whether an expression can begin after an offset: else the second word was a name."""
+        following = self._match(text, _BLANK.match(text, end).end())  # type: ignore[union-attr]
+        if following is None or following.lastgroup == "symbol_":
+            return following is not None and following.group() in OPENING_SYMBOLS
+        return following.lastgroup != "IDENT" or following.group().upper() not in RESERVED - OPENING_WORDS
 
     def _word(self, word: str, usable: dict[str, object], text: str, end: int) -> str:
         keyword = self.keywords.get(word)
