@@ -24,6 +24,7 @@ from holdfast.runtime.store.memory_rows import (
     Rows,
     delta_record,
     delta_table,
+    in_a_span,
     owed_of,
     read_rows,
     record,
@@ -112,8 +113,9 @@ class MemoryStage:
 
     def _merge(self, merging: Merging) -> None:
         target, merge, show = self._store.state(merging.state), merging.merge, merging.show
-        if any(merging.state in work.states for work in self._work.values()):
-            raise StoreError(f"the state {merging.state} is already merged in this tick")
+        self._claim_state(merging.state)
+        if target.layout.group:
+            raise StoreError(f"the state {merging.state} has groups and cannot be merged")
         partials = schemas.fit(merging.partials, schemas.rows_schema(target.layout, value="p"))
         delta: Delta = {}
         for key, partial in unique(read_rows(partials, target.layout, value="p"), target.layout).items():
@@ -137,6 +139,20 @@ class MemoryStage:
             shown = tuple(self._store.evaluate(sql, scope) for sql in along.projection) if present else None
             rows[key] = Row(present, target.absent().value if shown is None else shown, after.ts)
         return rows
+
+    def put(self, query: QueryId, state: StateId, rows: pa.Table, expired: pa.Table | None = None) -> None:
+        self._claim_state(state)
+        target = self._store.state(state)
+        layout, absent = target.layout, Row(False, (None,) * len(target.layout.value), None)
+        arrived = unique(read_rows(schemas.fit(rows, schemas.upsert_schema(layout)), layout), layout)
+        if schemas.is_plain_key(schemas.group_layout(layout)) and any(key[0] is None for key in arrived):
+            raise StoreError("a tick has elements without a group")
+        delta: Delta = {}
+        for key, row in arrived.items():
+            delta[key] = (target.rows.get(key, absent), row if row.present else absent._replace(ts=row.ts))
+        for key in [] if expired is None else self._within(target, expired):
+            delta.setdefault(key, (target.rows[key], absent._replace(ts=target.rows[key].ts)))
+        self._of(query).states[state] = delta
 
     def append(self, query: QueryId, rows: pa.Table) -> None:
         layout = self._store.outbox(query).layout
@@ -171,6 +187,21 @@ class MemoryStage:
         wanted = {tuple(row.values()) for row in asked}
         return rows_table({k: row for k, row in target.rows.items() if k in wanted}, target.layout)
 
+    def lookup_groups(self, state: StateId, groups: pa.Table) -> pa.Table:
+        target = self._store.state(state)
+        size = target.layout.group
+        asked = schemas.fit(groups, schemas.key_schema(schemas.group_layout(target.layout))).to_pylist()
+        wanted = {tuple(row.values()) for row in asked}
+        return rows_table({k: row for k, row in target.rows.items() if k[:size] in wanted}, target.layout)
+
+    def lookup_spans(self, state: StateId, spans: pa.Table) -> pa.Table:
+        target = self._store.state(state)
+        return rows_table({key: target.rows[key] for key in self._within(target, spans)}, target.layout)
+
+    def _within(self, target: State, spans: pa.Table) -> list[Key]:
+        asked = schemas.fit(spans, schemas.span_schema(target.layout, spans)).to_pylist()
+        return [key for key, row in target.rows.items() if in_a_span(key, row, asked)]
+
     def move(self, query: QueryId, moved: Sequence[Moved]) -> None:
         self._of(query).moved.extend(moved)
 
@@ -194,6 +225,10 @@ class MemoryStage:
         if any(collection in work.collections for work in self._work.values()):
             raise StoreError(f"the collection {collection} is already written in this tick")
         return self._store.collection(collection)
+
+    def _claim_state(self, state: StateId) -> None:
+        if any(state in work.states for work in self._work.values()):
+            raise StoreError(f"the state {state} is already merged in this tick")
 
     def _stage(self, query: QueryId, collection: CollectionId, rows: Rows) -> None:
         target = self._store.collection(collection)
@@ -403,7 +438,8 @@ class MemoryStore:
             self._commit_collection(self.collection(id_), delta, time)
         for query, staged in work.items():
             for state, delta in staged.states.items():
-                self.state(state).rows |= {key: after for key, (_, after) in delta.items()}
+                after = self.state(state).rows | {key: after for key, (_, after) in delta.items()}
+                self.state(state).rows = {key: row for key, row in after.items() if row.present}
             owed = [
                 row
                 for part in staged.outbox

@@ -68,6 +68,16 @@ def delta_record(key: Key, before: Row, after: Row) -> dict[str, Any]:
     return record
 
 
+def in_a_span(key: Key, row: Row, spans: list[dict[str, Any]]) -> bool:
+    return any(
+        row.ts is not None
+        and row.ts <= span["upto"]
+        and (span["after"] is None or row.ts > span["after"])
+        and all(key[int(name[1:])] == value for name, value in span.items() if name[0] == "k")
+        for span in spans
+    )
+
+
 def rows_table(rows: Rows, layout: Layout) -> pa.Table:
     records = [record(key, row) for key, row in rows.items()]
     return pa.Table.from_pylist(records, schema=schemas.rows_schema(layout))

@@ -4,7 +4,8 @@ A store keeps three kinds of things, and moves them only in `TickStage.commit`:
 
 - **collections**: the multi-version contents of tables. A row has key columns, value columns and a
   ROWTIME (`ts`, milliseconds). Between `since` and `upper` every time is readable.
-- **state**: what a stateful step remembers per key; no history.
+- **state**: what a stateful step remembers per key; no history. A **grouped** state has several rows, its elements,
+  for the same first columns of the key, which are its group.
 - **what a tick moved**: remap, offsets, and the rows that are owed to sink topics (the outbox).
 
 Arrow layouts, by column name (explicit schemas, positional names so that SQL names never meet):
@@ -14,6 +15,8 @@ Arrow layouts, by column name (explicit schemas, positional names so that SQL na
   ``a_present, a0.., a_ts`` (after it). One row per touched key; ``a_ts`` of a delete is the deleting row's.
 - changes out: ``time`` UBIGINT, ``k0..``, then before and after as in a delta; ``a_ts`` of a delete is null.
 - partials in: ``k0..``, ``p0..``, ``ts``.
+- spans of time: any of a state's key columns, ``after`` and ``upto`` BIGINT. A row is in a span that has the same
+  values in those columns when ``after < ts <= upto``; a null `after` is no bound.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,10 +35,14 @@ Time = NewType("Time", int)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The physical columns of a collection, a state or an outbox: types in order."""
+    """The physical columns of a collection, a state or an outbox: types in order.
+
+    The first `group` key columns of a grouped state are its group; 0 otherwise.
+    """
 
     key: tuple[SqlType, ...]
     value: tuple[SqlType, ...]
+    group: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +161,13 @@ class TickStage(Protocol):
         query stages nothing of it, and is told by query; the others are staged.
         """
 
+    def put(self, query: QueryId, state: StateId, rows: pa.Table, expired: pa.Table | None = None) -> None:
+        """Stage the last row per key of a state (``present`` false deletes). Keys must be unique within `rows`.
+
+        Beside them the rows within the spans `expired` are deleted, but for the keys that `rows` has. A state is
+        put or merged once per tick. What cannot be staged is a `StoreError`, and is not staged.
+        """
+
     def append(self, query: QueryId, rows: pa.Table) -> None:
         """Stage rows of a stream for the query's outbox, in their order; ``present`` may be left out."""
 
@@ -164,13 +178,19 @@ class TickStage(Protocol):
         """Before and after of each key that this tick upserts in the collection."""
 
     def state_delta(self, state: StateId) -> pa.Table:
-        """Before and after of each key that this tick merges in the state; b and a are state columns."""
+        """Before and after of each key that this tick merges or puts in the state; b and a are state columns."""
 
     def lookup(self, collection: CollectionId, keys: pa.Table) -> pa.Table:
         """The committed rows of the given keys (``k0..``): ``k0.., c0.., ts``."""
 
     def lookup_state(self, state: StateId, keys: pa.Table) -> pa.Table:
         """The committed state of the given keys: ``k0.., c0.., ts``."""
+
+    def lookup_groups(self, state: StateId, groups: pa.Table) -> pa.Table:
+        """The committed elements of the given groups (``k0..``) of a grouped state: ``k0.., c0.., ts``."""
+
+    def lookup_spans(self, state: StateId, spans: pa.Table) -> pa.Table:
+        """The committed rows of a state within spans of time: ``k0.., c0.., ts``."""
 
     def move(self, query: QueryId, moved: Sequence[Moved]) -> None:
         """Stage how far a query has read."""
@@ -215,7 +235,8 @@ class Store(Protocol):
 
     def collections(self) -> Mapping[CollectionId, Layout]: ...
 
-    def create_state(self, state: StateId, layout: Layout) -> None: ...
+    def create_state(self, state: StateId, layout: Layout) -> None:
+        """Make an empty state. One with groups is only put, not merged. Again: nothing happens."""
 
     def drop_state(self, state: StateId) -> None: ...
 

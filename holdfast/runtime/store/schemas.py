@@ -36,6 +36,18 @@ def key_schema(layout: Layout) -> pa.Schema:
 
 
 @lru_cache(maxsize=1024)
+def group_layout(layout: Layout) -> Layout:
+    """The layout of a grouped state's groups alone."""
+    return Layout(layout.key[: layout.group], ())
+
+
+def span_schema(layout: Layout, spans: pa.Table) -> pa.Schema:
+    """Spans of time over those key columns of a state that they have."""
+    chosen = [field for field in key_schema(layout) if field.name in spans.column_names]
+    return pa.schema([*chosen, pa.field("after", pa.int64()), pa.field("upto", pa.int64())])
+
+
+@lru_cache(maxsize=1024)
 def rows_schema(layout: Layout, *, value: str = "c") -> pa.Schema:
     return pa.schema([*_fields("k", layout.key), *_fields(value, layout.value), _TS])
 

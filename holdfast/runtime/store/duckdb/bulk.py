@@ -23,7 +23,7 @@ from holdfast.runtime.store.duckdb.objects import Collection, Outbox, State
 from holdfast.runtime.store.duckdb.one import one
 from holdfast.runtime.store.duckdb.problems import telling
 from holdfast.runtime.store.port import Layout, Merge, RideAlong, Time
-from holdfast.runtime.store.schemas import names
+from holdfast.runtime.store.schemas import group_layout, names
 from holdfast.types import SqlType
 
 Run = Callable[[str], object]
@@ -65,6 +65,34 @@ def merge(connection: duckdb.DuckDBPyConnection, target: State, partials: pa.Tab
         f"SELECT {listed(['k'], key, ['r', 'b_present'], before, ['b_ts', 'TRUE AS a_present'], merged)}, "
         f"greatest(b_ts, p_ts) AS a_ts FROM ({joined})"
     )
+    return _create(connection, f"temp.stage_{target.table}", select)
+
+
+def put(
+    connection: duckdb.DuckDBPyConnection, target: State, rows: pa.Table, expired: pa.Table | None, in_a_span: str
+) -> Table:
+    """`in_a_span` is the condition that a row `t` is in one of the spans `x`, which are `expired`."""
+    layout = target.layout
+    key, s, value = names("k", layout.key), names("s", layout.value), names("c", layout.value)
+    before, after = names("b", layout.value), names("a", layout.value)
+    group = [f"{columns.key_sql(group_layout(layout), key[: layout.group])} AS g"] if layout.group else []
+    connection.register("arriving", rows)
+    encoded = f"{columns.key_sql(layout, key)} AS k"
+    source = f"SELECT {listed([encoded, *group], key, value, ['ts', 'present'])} FROM arriving"
+    arriving = [f"CASE WHEN x.present THEN x.{c} END AS {a}" for c, a in zip(value, after, strict=True)]
+    own = ["k", *(["g"] if layout.group else []), *key]
+    was = ["t.rowid AS r", "t.k IS NOT NULL AS b_present", *renamed("t", s, before), "t.ts AS b_ts"]
+    select = (
+        f"SELECT {listed(_of_x(own), was, ['x.present AS a_present'], arriving, ['x.ts AS a_ts'])} "
+        f"FROM ({source}) x LEFT JOIN {target.table} t ON t.k = x.k"
+    )
+    if expired is not None:
+        connection.register("x", expired)
+        nothing = [f"CAST(NULL AS {duckdb_type(type_)})" for type_ in layout.value]
+        select += (
+            f" UNION ALL SELECT {listed((f't.{name}' for name in own), was, ['FALSE'], nothing, ['t.ts'])} "
+            f"FROM {target.table} t ANTI JOIN ({source}) y ON y.k = t.k WHERE {in_a_span}"
+        )
     return _create(connection, f"temp.stage_{target.table}", select)
 
 
@@ -155,9 +183,13 @@ def write_state(state: State, stage: Table, run: Run, *, find_again: bool) -> No
     if counts.updates:
         same_row = _same_row(state.table, stage.name, counts.updates, run, find_again=find_again)
         sets = listed((f"{x} = x.{y}" for x, y in zip(s, a, strict=True)), ["ts = x.a_ts"])
-        run(f"UPDATE {state.table} SET {sets} FROM {stage.name} x WHERE {same_row} AND x.b_present")
+        run(f"UPDATE {state.table} SET {sets} FROM {stage.name} x WHERE {same_row} AND x.b_present AND x.a_present")
+    if counts.deletes:
+        same_row = _same_row(state.table, stage.name, counts.deletes, run, find_again=find_again)
+        run(f"DELETE FROM {state.table} USING {stage.name} x WHERE {same_row} AND x.b_present AND NOT x.a_present")
     if counts.inserts:
-        run(f"INSERT INTO {state.table} SELECT {listed(['k'], key, a)}, a_ts FROM {stage.name} WHERE NOT b_present")
+        new = listed(["k"], key, a, ["a_ts"], ["g"] if state.layout.group else [])
+        run(f"INSERT INTO {state.table} SELECT {new} FROM {stage.name} WHERE a_present AND NOT b_present")
 
 
 def write_collection(collection: Collection, stage: Table, time: Time, run: Run, *, find_again: bool) -> None:

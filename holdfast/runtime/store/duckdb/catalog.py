@@ -119,7 +119,9 @@ def _insert(
     for statement in tables:
         run.execute(statement)
     types = [list(map(str, layout.key)), list(map(str, layout.value))]
-    run.execute("INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?)", [kind, name, number, *types, window_ms])
+    run.execute(
+        "INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)", [kind, name, number, *types, window_ms, layout.group]
+    )
 
 
 def _delete(run: duckdb.DuckDBPyConnection, number: int, *tables: str) -> None:

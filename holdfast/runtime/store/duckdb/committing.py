@@ -7,7 +7,7 @@ from holdfast.runtime.store.duckdb.applying import apply
 from holdfast.runtime.store.duckdb.core import Core
 from holdfast.runtime.store.duckdb.delta import Counts
 from holdfast.runtime.store.duckdb.ledger import Entry
-from holdfast.runtime.store.duckdb.objects import Collection, Outbox
+from holdfast.runtime.store.duckdb.objects import Collection, Outbox, State
 from holdfast.runtime.store.duckdb.stage import DuckDbStage, Written
 from holdfast.runtime.store.port import Time
 
@@ -51,6 +51,8 @@ def _remember(core: Core, written: Written, number: int, time: Time) -> None:
     apply(objects, written.parts, number, time, settled=core.ledger.settled)
     for target in written.tables:
         target.recent.clear()
+        if isinstance(target, State):
+            target.written()
         if isinstance(target, Collection) and target.oldest is None and target.keeps_history:
             target.oldest = time if written.collections[target.id].changes else None
     for id_, counts in written.collections.items():

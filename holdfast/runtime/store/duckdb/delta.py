@@ -2,6 +2,7 @@
 
 k, k0..                           the key
 stored                            whether the tables have a row of the key
+g                                 the group; grouped states only
 seq, since                        of the row before; collections only
 b_present, b0.., b_ts             before
 a_present, a0.., a_ts             after; a_ts of a delete is the deleting row's
@@ -16,11 +17,12 @@ import pyarrow.compute as pc
 from holdfast.runtime.store.duckdb.recent import (
     collection_rows_schema,
     encoded_key_type,
+    group_fields,
     history_schema,
     state_rows_schema,
 )
 from holdfast.runtime.store.port import Layout, Time
-from holdfast.runtime.store.schemas import delta_schema, names, outbox_schema
+from holdfast.runtime.store.schemas import delta_schema, names, outbox_schema, rows_schema
 
 TRUE, FALSE = pa.scalar(True), pa.scalar(False)
 
@@ -40,19 +42,19 @@ class Counts:
 
 @lru_cache(maxsize=1024)
 def state_delta_schema(layout: Layout) -> pa.Schema:
-    return _schema(layout, [])
+    return _schema(layout, [], group_fields(layout))
 
 
 @lru_cache(maxsize=1024)
 def collection_delta_schema(layout: Layout) -> pa.Schema:
-    return _schema(layout, ["seq", "since"])
+    return _schema(layout, ["seq", "since"], [])
 
 
-def _schema(layout: Layout, numbers: list[str]) -> pa.Schema:
+def _schema(layout: Layout, numbers: list[str], group: list[pa.Field]) -> pa.Schema:
     delta = list(delta_schema(layout))
     keys, sides = delta[: len(layout.key)], delta[len(layout.key) :]
     stored = [pa.field("stored", pa.bool_()), *(pa.field(name, pa.uint64()) for name in numbers)]
-    return pa.schema([pa.field("k", encoded_key_type(layout)), *keys, *stored, *sides])
+    return pa.schema([pa.field("k", encoded_key_type(layout)), *keys, *group, *stored, *sides])
 
 
 def count(delta: pa.Table) -> Counts:
@@ -65,12 +67,21 @@ def _true(flags: pa.ChunkedArray) -> int:
     return pc.sum(flags).as_py() or 0
 
 
-def state_delta(layout: Layout, keys: list[pa.Array], before: pa.Table, after: list[pa.Array]) -> pa.Table:
-    """`keys` are k and k0..; `after` a0.. and a_ts."""
+def state_delta(
+    layout: Layout,
+    keys: list[pa.Array],
+    before: pa.Table,
+    after: list[pa.Array],
+    present: pa.ChunkedArray | None = None,
+) -> pa.Table:
+    """`keys` are k, k0.. and the group; `after` a0.. and a_ts, whose values are left out of what is not present."""
     schema, width = state_delta_schema(layout), len(layout.value)
     start = 1 + len(layout.key)
     values = [before.column(i) for i in range(start, start + width + 1)]
-    present = pa.repeat(TRUE, before.num_rows)
+    if present is None:
+        present = pa.repeat(TRUE, before.num_rows)
+    else:
+        after = [*_of_present(after[:-1], present), after[-1]]
     columns = [*keys, _flag(before, "stored"), _flag(before, "present"), *values, present, *after]
     return pa.Table.from_arrays(columns, schema=schema)
 
@@ -80,9 +91,7 @@ def collection_delta(layout: Layout, keys: list[pa.Array], before: pa.Table, aft
     schema, width = collection_delta_schema(layout), len(layout.value)
     start = 1 + len(layout.key)
     *values, ts, present = after
-    if _true(present) < len(present):
-        places = pc.if_else(present, pa.array(range(len(present)), pa.int64()), None)
-        values = [column.take(places) for column in values]
+    values = _of_present(values, present)
     columns = [
         *keys,
         _flag(before, "stored"),
@@ -95,6 +104,25 @@ def collection_delta(layout: Layout, keys: list[pa.Array], before: pa.Table, aft
         ts,
     ]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def deleted(rows: pa.Table, layout: Layout) -> pa.Table:
+    """The delta that deletes rows of a state, which are as `Recent` has them."""
+    n = rows.num_rows
+    group = [field.name for field in group_fields(layout)]
+    before = ["stored", "present", *names("s", layout.value), "ts"]
+    columns = [rows.column(name) for name in ["k", *names("k", layout.key), *group, *before]]
+    nothing = [pa.nulls(n, field.type) for field in list(rows_schema(layout))[len(layout.key) : -1]]
+    return pa.Table.from_arrays(
+        [*columns, pa.repeat(FALSE, n), *nothing, rows.column("ts")], schema=state_delta_schema(layout)
+    )
+
+
+def _of_present(values: list[pa.Array], present: pa.ChunkedArray) -> list[pa.Array]:
+    if _true(present) == len(present):
+        return values
+    places = pc.if_else(present, pa.array(range(len(present)), pa.int64()), None)
+    return [column.take(places) for column in values]
 
 
 def _flag(before: pa.Table, name: str) -> pa.ChunkedArray:
@@ -121,31 +149,35 @@ def numbered(delta: pa.Table, next_seq: int) -> pa.Table:
 
 def states_after(delta: pa.Table, layout: Layout) -> pa.Table:
     """The rows as `Recent` takes them."""
-    n = delta.num_rows
     columns = [
-        *(delta.column(name) for name in ["k", *names("k", layout.key), *names("a", layout.value), "a_ts"]),
-        pa.repeat(TRUE, n),
+        *(delta.column(name) for name in ["k", *names("k", layout.key), *names("a", layout.value)]),
+        _ts_after(delta),
+        *(delta.column(field.name) for field in group_fields(layout)),
+        delta.column("a_present"),
         delta.column("stored"),
-        pa.repeat(TRUE, n),
+        pa.repeat(TRUE, delta.num_rows),
     ]
     return pa.Table.from_arrays(columns, schema=state_rows_schema(layout))
 
 
 def rows_after(delta: pa.Table, layout: Layout, time: Time) -> pa.Table:
-    n, present = delta.num_rows, delta.column("a_present")
-    ts = delta.column("a_ts")
-    if _true(present) < n:
-        ts = pc.if_else(present, ts, None)
+    n = delta.num_rows
     columns = [
         *(delta.column(name) for name in ["k", *names("k", layout.key), *names("a", layout.value)]),
-        ts,
+        _ts_after(delta),
         delta.column("seq"),
         pa.repeat(pa.scalar(time, pa.uint64()), n),
-        present,
+        delta.column("a_present"),
         delta.column("stored"),
         pa.repeat(TRUE, n),
     ]
     return pa.Table.from_arrays(columns, schema=collection_rows_schema(layout))
+
+
+def _ts_after(delta: pa.Table) -> pa.ChunkedArray:
+    """What is not present has no timestamp."""
+    present, ts = delta.column("a_present"), delta.column("a_ts")
+    return ts if _true(present) == delta.num_rows else pc.if_else(present, ts, None)
 
 
 def superseded(delta: pa.Table, layout: Layout, time: Time) -> pa.Table:

@@ -16,18 +16,20 @@ from holdfast.runtime.store.duckdb.one import one
 from holdfast.runtime.store.duckdb.problems import cannot_open
 
 FILE = "store.duckdb"
-VERSION = 2
+VERSION = 3
 CALCULATOR_MEMORY = "512MB"
 
 MIGRATIONS: Mapping[int, Sequence[str]] = {
     1: ("ALTER TABLE ledger ADD COLUMN time UBIGINT", "ALTER TABLE ledger ADD COLUMN changes BLOB"),
+    2: ("ALTER TABLE objects ADD COLUMN grouped INTEGER DEFAULT 0",),
 }
 """By the version they start from, the statements that lead to the next one."""
 
 _SCHEMA = (
     "CREATE TABLE meta (version INTEGER, id VARCHAR)",
     "CREATE TABLE objects "
-    "(kind VARCHAR, name VARCHAR, number INTEGER, key VARCHAR[], value VARCHAR[], window_ms BIGINT)",
+    "(kind VARCHAR, name VARCHAR, number INTEGER, key VARCHAR[], value VARCHAR[], window_ms BIGINT, "
+    "grouped INTEGER)",
     "CREATE TABLE ledger (n UBIGINT, entries VARCHAR, time UBIGINT, changes BLOB)",
     "CREATE TABLE facts (key VARCHAR, value VARCHAR)",
 )

@@ -66,7 +66,7 @@ def _write(run: duckdb.DuckDBPyConnection, target: Object) -> None:
 def _write_rows(run: duckdb.DuckDBPyConnection, table: str, target: Collection | State) -> None:
     dirty = target.recent.dirty()
     shown = dirty.schema.names[:-3]
-    changed = shown[1 + len(target.layout.key) :]
+    changed = [name for name in shown[1 + len(target.layout.key) :] if name != "g"]
     if isinstance(target, Collection):
         # The tables' order of columns; the seq of a row that they have never changes.
         shown = ["k", "seq", *names("k", target.layout.key), *names("c", target.layout.value), "ts", "since"]
@@ -86,6 +86,7 @@ def _remember(target: Object) -> None:
     match target:
         case State():
             target.recent.folded()
+            target.written()
         case Collection():
             if target.oldest is None:
                 target.oldest = target.past.oldest

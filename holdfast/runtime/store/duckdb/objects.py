@@ -21,6 +21,7 @@ from holdfast.runtime.store.duckdb.recent import (
 )
 from holdfast.runtime.store.frontier import BUILDING
 from holdfast.runtime.store.port import Frontier, Layout, Time
+from holdfast.runtime.store.schemas import group_layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +128,15 @@ class State:
     number: int
     layout: Layout
     recent: Recent = field(init=False)
+    oldest: int | None = None
+    """No row of the table has a lesser `ts`; None when it is not known."""
 
     def __post_init__(self) -> None:
         self.recent = Recent(state_rows_schema(self.layout))
+
+    def written(self) -> None:
+        """The table was written."""
+        self.oldest = None
 
     @property
     def table(self) -> str:
@@ -182,9 +189,11 @@ class Objects:
     @classmethod
     def read(cls, database: duckdb.DuckDBPyConnection) -> "Objects":
         objects = cls()
-        rows = database.execute("SELECT kind, name, number, key, value, window_ms FROM objects ORDER BY number")
-        for kind, name, number, key, value, window_ms in rows.fetchall():
-            layout = Layout(tuple(map(parse_type, key)), tuple(map(parse_type, value)))
+        rows = database.execute(
+            "SELECT kind, name, number, key, value, window_ms, grouped FROM objects ORDER BY number"
+        )
+        for kind, name, number, key, value, window_ms, grouped in rows.fetchall():
+            layout = Layout(tuple(map(parse_type, key)), tuple(map(parse_type, value)), grouped)
             objects.next_number = number + 1
             match kind:
                 case "collection":
@@ -248,10 +257,13 @@ def collection_tables(collection: Collection) -> list[str]:
 def state_tables(state: State) -> list[str]:
     key, layout = f"k {key_type(state.layout)}", state.layout
     values = [*declared("s", layout.value, updatable=True), updatable_number("ts", "BIGINT")]
-    return [
+    if layout.group:
+        values.append(f"g {key_type(group_layout(layout))}")
+    tables = [
         f"CREATE TABLE {state.table} ({listed([key], declared('k', layout.key), values)})",
         f"CREATE INDEX {state.table}_k ON {state.table} (k)",
     ]
+    return [*tables, f"CREATE INDEX {state.table}_g ON {state.table} (g)"] if layout.group else tables
 
 
 def outbox_tables(outbox: Outbox) -> list[str]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from holdfast.runtime.expressions.physical import arrow_type
 from holdfast.runtime.store.port import Layout, Time
-from holdfast.runtime.store.schemas import is_plain_key, rows_schema
+from holdfast.runtime.store.schemas import group_layout, is_plain_key, rows_schema
 
 CHUNKS = 8
 """Rows are appended as chunks, and looked up in as many at most."""
@@ -27,7 +27,13 @@ def encoded_key_type(layout: Layout) -> pa.DataType:
 @lru_cache(maxsize=1024)
 def state_rows_schema(layout: Layout) -> pa.Schema:
     flags = [pa.field(name, pa.bool_()) for name in ("present", "stored", "dirty")]
-    return pa.schema([pa.field("k", encoded_key_type(layout)), *rows_schema(layout, value="s"), *flags])
+    key = pa.field("k", encoded_key_type(layout))
+    return pa.schema([key, *rows_schema(layout, value="s"), *group_fields(layout), *flags])
+
+
+def group_fields(layout: Layout) -> list[pa.Field]:
+    """The encoded group, where there are groups."""
+    return [pa.field("g", encoded_key_type(group_layout(layout)))] if layout.group else []
 
 
 @lru_cache(maxsize=1024)
@@ -59,10 +65,47 @@ class Recent:
         self._places: dict[Any, int] = {}
         self._must = 0
         """How many rows were kept when it last had too many."""
+        self._groups: Groups | None = Groups() if "g" in schema.names else None
 
     def unknown(self, keys: Sequence[Any]) -> list[Any]:
         """Those that only the tables can tell about."""
         return [] if self.complete else list(filterfalse(self._places.__contains__, keys))
+
+    def unknown_elements(self, keys: Sequence[Any], groups: Sequence[Any]) -> list[Any]:
+        """The same of elements whose groups are told."""
+        if self.complete or self._groups is None:
+            return self.unknown(keys)
+        whole, known = self._groups.whole, self._places
+        return [k for k, g in zip(keys, groups, strict=True) if k not in known and g not in whole]
+
+    def unknown_groups(self, groups: Sequence[Any]) -> list[Any]:
+        """Those whose elements may not all be here."""
+        assert self._groups is not None
+        return [] if self.complete else list(filterfalse(self._groups.whole.__contains__, groups))
+
+    def elements(self, groups: Sequence[Any]) -> pa.Table:
+        """The rows of groups that are here and present."""
+        assert self._groups is not None
+        keys = [key for group in groups for key in self._groups.keys.get(group, ())]
+        rows = self.of(keys)
+        return rows.filter(rows.column("present"))
+
+    def upto(self, ts: int) -> pa.Table:
+        """The rows that are here and present, with no greater `ts`."""
+        self._tidy()
+        rows = self._rows
+        return rows.filter(pc.and_(rows.column("present"), pc.less_equal(rows.column("ts"), ts)))
+
+    def lacks(self, rows: pa.Table) -> pa.Table:
+        """Those of the tables' rows about whose keys nothing is known here."""
+        unknown = [key not in self._places for key in rows.column("k").to_pylist()]
+        return rows if all(unknown) else rows.filter(pa.array(unknown, pa.bool_()))
+
+    def learn_groups(self, groups: Sequence[Any], rows: pa.Table) -> None:
+        """Take the rows of whole groups."""
+        assert self._groups is not None
+        self.learn(self.lacks(rows))
+        self._groups.whole.update(groups)
 
     def of(self, keys: Sequence[Any]) -> pa.Table:
         """The row of each key; nulls where there is none."""
@@ -97,13 +140,19 @@ class Recent:
         self._tidy()
         flags = [self._rows.column("present"), pa.repeat(pa.scalar(False), self._rows.num_rows)]
         self._rows = pa.Table.from_arrays([*self._rows.columns[:-2], *flags], schema=self.schema)
+        if self._groups is not None:
+            # Elements come and go; what is gone need not be known of a group that is all here.
+            self._keep(self._rows.filter(self._rows.column("present")))
         self._must = 0
         self.first = None
 
     def limit(self, rows: int) -> None:
         """With more rows than that, beside those it must have, keep only what the tables do not have."""
-        if len(self._places) > rows + self._must:
+        whole = 0 if self._groups is None else len(self._groups.whole)
+        if len(self._places) + whole > rows + self._must:
             self._keep(self.dirty())
+            if self._groups is not None:
+                self._groups.whole.clear()
             self._must = len(self._places)
             self.complete = False
 
@@ -111,12 +160,16 @@ class Recent:
         """Forget all; nothing may be dirty."""
         assert self.first is None
         self._keep(self.schema.empty_table())
+        if self._groups is not None:
+            self._groups.whole.clear()
         self.complete = self.asked = False
 
     def _append(self, rows: pa.Table) -> None:
         start = self._rows.num_rows
         self._rows = pa.concat_tables([self._rows, rows])
         self._places.update(zip(rows.column("k").to_pylist(), range(start, start + rows.num_rows), strict=True))
+        if self._groups is not None:
+            self._groups.add(rows)
         if self._rows.num_rows > 2 * len(self._places) + 1_000:
             self._tidy()
         elif self._rows.column(0).num_chunks > CHUNKS:
@@ -130,6 +183,21 @@ class Recent:
     def _keep(self, rows: pa.Table) -> None:
         self._rows = rows.combine_chunks()
         self._places = dict(zip(rows.column("k").to_pylist(), range(rows.num_rows), strict=True))
+        if self._groups is not None:
+            self._groups.keys.clear()
+            self._groups.add(rows)
+
+
+class Groups:
+    """Which elements are here, by group, and which groups are here as a whole."""
+
+    def __init__(self) -> None:
+        self.keys: dict[Any, set[Any]] = {}
+        self.whole: set[Any] = set()
+
+    def add(self, rows: pa.Table) -> None:
+        for group, key in zip(rows.column("g").to_pylist(), rows.column("k").to_pylist(), strict=True):
+            self.keys.setdefault(group, set()).add(key)
 
 
 class Past:

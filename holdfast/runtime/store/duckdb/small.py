@@ -69,17 +69,17 @@ class Merging:
 
 def upsert(core: Core, target: Collection, rows: pa.Table) -> Delta:
     told = rows.column("present")
-    encoded, keys = _keys(core, target.layout, rows, told=rows.num_rows - told.null_count)
+    encoded, known = encoded_keys(core, target.layout, rows, told=rows.num_rows - told.null_count)
     key = [encoded, *(rows.column(name) for name in names("k", target.layout.key))]
     after = [rows.column(name) for name in [*names("c", target.layout.value), "ts", "present"]]
-    return Delta.of(delta.collection_delta(target.layout, key, find(core, target, keys), after))
+    return Delta.of(delta.collection_delta(target.layout, key, find(core, target, known), after))
 
 
 def merge(core: Core, mergings: Sequence[Merging]) -> list[tuple[Delta, Delta | None]]:
     """The delta of each state, and of the collection that shows it; all are of the same statement."""
     first = mergings[0]
     layout, width = first.state.layout, len(first.state.layout.value)
-    found = [_keys(core, layout, merging.partials, told=merging.partials.num_rows) for merging in mergings]
+    found = [encoded_keys(core, layout, merging.partials, told=merging.partials.num_rows) for merging in mergings]
     partials = pa.concat_tables([merging.partials for merging in mergings]).combine_chunks()
     before = pa.concat_tables([find(core, m.state, keys) for m, (_, keys) in zip(mergings, found, strict=True)])
     known = [before.column("present"), *before.columns[1 + len(layout.key) : 2 + len(layout.key) + width]]
@@ -112,9 +112,11 @@ def _split(rows: pa.Table, found: Sequence[tuple[pa.ChunkedArray, list[Any]]]) -
 def find(core: Core, target: Collection | State, keys: Sequence[Any]) -> pa.Table:
     """The committed row of each key, with nulls where there is none, as `Recent` lays rows out."""
     with core.times:
+        # Before: what is known of some keys must not go while others are learnt.
+        target.recent.limit(core.allowance())
         unknown = target.recent.unknown(keys)
     if unknown:
-        _learn(core, target, unknown)
+        learn(core, target, unknown)
     with core.times:
         return target.recent.of(keys)
 
@@ -129,7 +131,7 @@ def encode(core: Core, layout: Layout, rows: pa.Table) -> pa.ChunkedArray:
         return core.expressions.run(sql, {"arriving": rows.select(key)}).column("k")
 
 
-def _keys(core: Core, layout: Layout, rows: pa.Table, *, told: int) -> tuple[pa.ChunkedArray, list[Any]]:
+def encoded_keys(core: Core, layout: Layout, rows: pa.Table, *, told: int) -> tuple[pa.ChunkedArray, list[Any]]:
     """The encoded keys, also as Python values for looking up; unique."""
     encoded = encode(core, layout, rows)
     keys = encoded.to_pylist()
@@ -139,7 +141,7 @@ def _keys(core: Core, layout: Layout, rows: pa.Table, *, told: int) -> tuple[pa.
     return encoded, keys
 
 
-def _learn(core: Core, target: Collection | State, keys: list[Any]) -> None:
+def learn(core: Core, target: Collection | State, keys: list[Any]) -> None:
     """Read the rows of keys, or the whole table when it is small."""
     recent = target.recent
     table = target.current if isinstance(target, Collection) else target.table
@@ -154,7 +156,6 @@ def _learn(core: Core, target: Collection | State, keys: list[Any]) -> None:
             sql = f"SELECT {listed(f't.{name}' for name in schema.names)} FROM asked x JOIN {table} t ON t.k = x.k"
             found = core.lookups.run(sql, {"asked": pa.table({"k": pa.array(keys, schema.field("k").type)})})
     with core.times:
-        recent.limit(core.allowance())
         recent.learn(schemas.fit(found, schema), everything=everything)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from holdfast.errors import StoreError
 from holdfast.names import CollectionId, QueryId, StateId
 from holdfast.runtime.store import schemas
-from holdfast.runtime.store.duckdb import bulk, delta, folding, reading, small
+from holdfast.runtime.store.duckdb import bulk, delta, elements, folding, reading, small
 from holdfast.runtime.store.duckdb.core import Core
 from holdfast.runtime.store.duckdb.delta import Counts
 from holdfast.runtime.store.duckdb.journal import Part
@@ -92,8 +92,9 @@ class DuckDbStage:
 
     def _ready(self, merging: Merging) -> small.Merging:
         state, show = self._core.objects.state(merging.state), merging.show
-        if any(state.id in work.states for work in self.work.values()):
-            raise StoreError(f"the state {state.id} is already merged in this tick")
+        self._claim_state(state.id)
+        if state.layout.group:
+            raise StoreError(f"the state {state.id} has groups and cannot be merged")
         shown = None if show is None else self._claim(show.collection)
         if shown is not None and shown.layout.key != state.layout.key:
             raise StoreError(f"the collection {shown.id} has other key columns than the state {state.id}")
@@ -127,6 +128,25 @@ class DuckDbStage:
         work.states[merging.state.id] = merged
         if merging.shown is not None and shown is not None:
             work.collections[merging.shown.id] = shown
+
+    def put(self, query: QueryId, state: StateId, rows: pa.Table, expired: pa.Table | None = None) -> None:
+        self._claim_state(state)
+        target = self._core.objects.state(state)
+        rows = schemas.fit(rows, schemas.upsert_schema(target.layout))
+        if schemas.is_plain_key(schemas.group_layout(target.layout)) and rows.column("k0").null_count:
+            raise StoreError("a tick has elements without a group", detail=f"They are of the state {state}.")
+        staged: Staged | None = None
+        if expired is not None:
+            expired = schemas.fit(expired, schemas.span_schema(target.layout, expired))
+        if rows.num_rows <= SMALL:
+            gone = None if expired is None else elements.spans(self._core, target, expired)
+            if gone is None or gone.num_rows <= SMALL:
+                staged = elements.put(self._core, target, rows, gone)
+        if staged is None:
+            self._make_room(target)
+            condition = "" if expired is None else elements.in_a_span(expired)
+            staged = bulk.put(self.connection, target, rows, expired, condition)
+        self._work(query).states[state] = staged
 
     def append(self, query: QueryId, rows: pa.Table) -> None:
         outbox = self._core.objects.outbox(query)
@@ -175,6 +195,19 @@ class DuckDbStage:
         wanted = list(dict.fromkeys(small.encode(self._core, target.layout, keys).to_pylist()))
         found = small.find(self._core, target, wanted)
         found = found.filter(found.column("present")).select(schemas.rows_schema(target.layout, value="s").names)
+        return found.rename_columns(schemas.rows_schema(target.layout).names)
+
+    def lookup_groups(self, state: StateId, groups: pa.Table) -> pa.Table:
+        target = self._core.objects.state(state)
+        groups = schemas.fit(groups, schemas.key_schema(schemas.group_layout(target.layout)))
+        found = elements.lookup_groups(self._core, target, groups)
+        return found.rename_columns(schemas.rows_schema(target.layout).names)
+
+    def lookup_spans(self, state: StateId, spans: pa.Table) -> pa.Table:
+        target = self._core.objects.state(state)
+        spans = schemas.fit(spans, schemas.span_schema(target.layout, spans))
+        found = elements.spans(self._core, target, spans)
+        found = found.select(schemas.rows_schema(target.layout, value="s").names)
         return found.rename_columns(schemas.rows_schema(target.layout).names)
 
     # -- the end -------------------------------------------------------------------------------------
@@ -267,6 +300,10 @@ class DuckDbStage:
         if self._upserted(collection) is not None:
             raise StoreError(f"the collection {collection} is already written in this tick")
         return self._core.objects.collection(collection)
+
+    def _claim_state(self, state: StateId) -> None:
+        if any(state in work.states for work in self.work.values()):
+            raise StoreError(f"the state {state} is already merged in this tick")
 
     def _upserted(self, collection: CollectionId) -> Staged | None:
         return next((w.collections[collection] for w in self.work.values() if collection in w.collections), None)
