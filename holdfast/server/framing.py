@@ -31,11 +31,12 @@ from typing import Any, Protocol
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdfast.names import quote
 from holdfast.server.problems import Json
 from holdfast.server.requests import Form
-from holdfast.server.values import json_rows
+from holdfast.server.texts import Wrap, wrapped
 from holdfast.serving.results import ResultColumn
 from holdfast.sql.session import check_property
 
@@ -78,6 +79,7 @@ class Delimited:
     """A line for each part."""
 
     media_type = Form.DELIMITED.value
+    _row, _gone = Wrap("[", "]\n"), Wrap('{"tombstone":[', "]}\n")
 
     def __init__(self, tombstones: Tombstones = Tombstones.NULLS) -> None:
         self._tombstones = tombstones
@@ -92,20 +94,16 @@ class Delimited:
         return orjson.dumps(told | ({"notice": notice} if notice else {})) + b"\n"
 
     def rows(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> bytes:
-        parts = [orjson.dumps(row) for row in self._parts(rows, columns)]
-        return b"\n".join(parts) + b"\n" if parts else b""
+        match self._tombstones:
+            case Tombstones.MARKED:
+                return wrapped(rows, columns, self._row, self._gone)
+            case Tombstones.NULLS:
+                return wrapped(rows, columns, self._row, self._row)
+            case Tombstones.NONE:
+                return wrapped(without_tombstones(rows, columns), columns, self._row, self._row)
 
     def each(self, rows: Iterable[Sequence[Any]]) -> list[bytes]:
         return [orjson.dumps(row) + b"\n" for row in rows]
-
-    def _parts(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> Sequence[Any]:
-        values, gone = json_rows(rows, columns), tombstones_of(rows, columns)
-        if gone is None or self._tombstones is Tombstones.NULLS:
-            return list(values)
-        marked = zip(values, gone, strict=True)
-        if self._tombstones is Tombstones.NONE:
-            return [row for row, is_gone in marked if not is_gone]
-        return [{"tombstone": row} if is_gone else row for row, is_gone in marked]
 
     def progress(self, time: int) -> bytes:
         return orjson.dumps({"progress": time}) + b"\n"
@@ -122,12 +120,10 @@ class Arrayed(Delimited):
     """The same parts as one JSON array."""
 
     media_type = Form.ARRAY.value
+    _row, _gone = Wrap(",\n[", "]"), Wrap(',\n{"tombstone":[', "]}")
 
     def header(self, query: str | None, columns: Sequence[ResultColumn], notice: str | None) -> bytes:
         return b"[" + super().header(query, columns, notice).rstrip()
-
-    def rows(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> bytes:
-        return b"".join(self.each(self._parts(rows, columns)))
 
     def each(self, rows: Iterable[Sequence[Any]]) -> list[bytes]:
         return [b",\n" + orjson.dumps(row) for row in rows]
@@ -147,6 +143,7 @@ class Streamed:
     """ksqlDB's streamed rows, in which a tombstone has a place."""
 
     media_type = Form.STREAMED.value
+    _row, _gone = Wrap(',\n{"row":{"columns":[', "]}}"), Wrap(',\n{"row":{"columns":[', '],"tombstone":true}}')
 
     @property
     def key(self) -> Hashable:
@@ -158,13 +155,7 @@ class Streamed:
         return b"[" + orjson.dumps({"header": told})
 
     def rows(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> bytes:
-        values, gone = json_rows(rows, columns), tombstones_of(rows, columns)
-        if gone is None:
-            return b"".join(self.each(values))
-        return b"".join(
-            part({"row": {"columns": row, "tombstone": True} if is_gone else {"columns": row}})
-            for row, is_gone in zip(values, gone, strict=True)
-        )
+        return wrapped(rows, columns, self._row, self._gone)
 
     def each(self, rows: Iterable[Sequence[Any]]) -> list[bytes]:
         return [part({"row": {"columns": row}}) for row in rows]
@@ -183,9 +174,8 @@ def part(told: Json) -> bytes:
     return b",\n" + orjson.dumps(told)
 
 
-def tombstones_of(rows: pa.Table, columns: Sequence[ResultColumn]) -> list[bool] | None:
-    """Which rows are tombstones, None when none can be."""
-    return rows.column(len(columns)).to_pylist() if rows.num_columns > len(columns) else None
+def without_tombstones(rows: pa.Table, columns: Sequence[ResultColumn]) -> pa.Table:
+    return rows.filter(pc.invert(rows.column(len(columns)))) if rows.num_columns > len(columns) else rows
 
 
 def wants_progress(options: Mapping[str, str]) -> bool:

@@ -40,20 +40,25 @@ def finite(rows: list[tuple[Any, ...]], columns: Sequence[ResultColumn]) -> list
 
 def json_values(values: pa.ChunkedArray, type_: SqlType) -> list[Any]:
     match type_:
-        # Arrow also writes dates and times that Python's own types cannot hold.
-        case Scalar.DATE:
-            return list(values.cast(pa.string()).to_pylist())
-        case Scalar.TIME:
-            return list(values.cast(pa.time32("ms")).cast(pa.string()).to_pylist())
-        case Scalar.TIMESTAMP:
-            milliseconds = values.cast(pa.timestamp("ms"), safe=False)
-            return list(pc.strftime(milliseconds, "%Y-%m-%dT%H:%M:%S").to_pylist())
+        case Scalar.DATE | Scalar.TIME | Scalar.TIMESTAMP:
+            return list(moments(values, type_).to_pylist())
         case Scalar.DOUBLE if pc.all(pc.is_finite(values)).as_py() is not False:
             return list(values.to_pylist())
     convert = converter(type_)
     if convert is None:
         return list(values.to_pylist())
     return [None if value is None else convert(value) for value in values.to_pylist()]
+
+
+def moments(values: pa.ChunkedArray, type_: SqlType) -> pa.ChunkedArray:
+    """Dates and times as texts; Arrow also writes those that Python's own types cannot hold."""
+    match type_:
+        case Scalar.DATE:
+            return values.cast(pa.string())
+        case Scalar.TIME:
+            return values.cast(pa.time32("ms")).cast(pa.string())
+        case _:
+            return pc.strftime(values.cast(pa.timestamp("ms"), safe=False), "%Y-%m-%dT%H:%M:%S")
 
 
 def converter(type_: SqlType) -> Convert | None:
