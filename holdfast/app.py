@@ -46,12 +46,13 @@ from holdfast.runtime.tick import Ticker
 from holdfast.serving.insert import row_of
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows, key_lookup
 from holdfast.serving.pull import pull
-from holdfast.serving.push import RowReader, StreamPush, TablePush
+from holdfast.serving.push import StreamPush, TablePush
 from holdfast.serving.results import PullResult, Push
+from holdfast.serving.rows import RowReader
 from holdfast.serving.streams import StreamReader
 from holdfast.serving.times import Times
 from holdfast.serving.wakeup import Wakeup
-from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect
+from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, SelectKind
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.statements import ExplainFormat
 
@@ -256,7 +257,8 @@ class Service:
             place = self._streams.start(bound.relation, earliest=earliest)
             started: Push = StreamPush(bound, self._streams, self._rows, self._wakeup, place)
         else:
-            started = TablePush(bound, self._rows, self._times, self._wakeup, snapshot=earliest)
+            all_ = bound.kind is SelectKind.ALL
+            started = TablePush(bound, self._rows, self._times, self._wakeup, snapshot=earliest or all_, marked=all_)
         with self._pushes_lock:
             self._pushes[started.id] = started
         return started

@@ -1,15 +1,15 @@
 """The forms of output: tables to be read, JSON and CSV to be read by programs.
 
-JSON is one object per line: a row by its column names, `{"@tombstone": {...}}` for one that is gone, and for other
-statements what the server answered. CSV has a heading; a null is nothing and an empty text is `""`; a push query has a
-last column `tombstone`, which is `true` for a row that is gone.
+JSON is one object per line: a row by its column names, `{"@tombstone": {...}}` for one that is gone, `{"@snapshot": t}`
+after the rows that EMIT ALL begins with, and for other statements what the server answered. CSV has a heading; a null
+is nothing and an empty text is `""`; a push query has a last column `tombstone`, `true` for a row that is gone.
 """
 
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Protocol
 
 import orjson
@@ -18,7 +18,7 @@ from rich.text import Text
 from holdfast.cli.layout import Layout
 from holdfast.cli.printing import pairs, put, table
 from holdfast.cli.terminal import Terminal
-from holdfast.client import Entity, Row, Stream
+from holdfast.client import Entity, Row, Snapshot, Stream
 from holdfast.client.entities import Document, Grid, Pairs, blocks, warnings
 from holdfast.client.session import fragment
 from holdfast.client.shown import TOMBSTONE, is_right, shown
@@ -114,9 +114,13 @@ class TableOutput:
         count = 0
         with stoppable(stream, self._terminal):
             self._lines(layout.heading(), "bold")
-            for row in (row for source in (first, stream) for row in source):
-                count += 1
-                self._lines(layout.row(cells(row), count), "red" if row.tombstone else "")
+            for part in chain(first, stream.parts()):
+                match part:
+                    case Row() as row:
+                        count += 1
+                        self._lines(layout.row(cells(row), count), "red" if row.tombstone else "")
+                    case Snapshot(time=at):
+                        self._lines(iter([f"-- these are the rows as of {at}; changes follow"]), "dim")
         rows = f"{count} {'row' if count == 1 else 'rows'}"
         took = f" in {spent(time.monotonic() - began)}" if self._terminal.is_interactive else ""
         self._lines(iter([f"({rows}{took})"]), "dim")
@@ -155,8 +159,12 @@ class JsonOutput:
         del began
         tell(self._terminal, [stream.header.notice] if stream.header.notice else [])
         with stoppable(stream, self._terminal):
-            for row in stream:
-                self._put({"@tombstone": row.as_dict()} if row.tombstone else row.as_dict())
+            for part in stream.parts():
+                match part:
+                    case Row() as row:
+                        self._put({"@tombstone": row.as_dict()} if row.tombstone else row.as_dict())
+                    case Snapshot(time=at):
+                        self._put({"@snapshot": at})
 
     def _put(self, told: dict[str, Any]) -> None:
         # Written straight to the file: what rich prints is laid out for eyes.

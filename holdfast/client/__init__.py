@@ -1,7 +1,7 @@
 """The Python client: `Client` for programs that wait, `AsyncClient` for those that do not."""
 
 from holdfast.client.aio import AsyncClient, AsyncStream
-from holdfast.client.answer import Header, Row
+from holdfast.client.answer import Header, Progress, Row, Snapshot
 from holdfast.client.client import Client, Stream
 from holdfast.client.entities import Entities
 from holdfast.client.errors import BadAnswer, RowRefused, ServerError, Unreachable
@@ -18,10 +18,12 @@ __all__ = [
     "Entities",
     "Entity",
     "Header",
+    "Progress",
     "Result",
     "Row",
     "RowRefused",
     "ServerError",
+    "Snapshot",
     "Stream",
     "Unreachable",
 ]

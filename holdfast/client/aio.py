@@ -7,7 +7,7 @@ from typing import Any, Self
 import anyio
 import httpx
 
-from holdfast.client.answer import AnswerParser, Header, Row, opened
+from holdfast.client.answer import AnswerParser, Header, Part, Row, opened
 from holdfast.client.client import CONNECT_SECONDS, LIMITS, reaching
 from holdfast.client.entities import Entities
 from holdfast.client.result import Result
@@ -154,6 +154,19 @@ class AsyncStream(AsyncIterator[Row]):
     def time(self) -> int | None:
         """See `Stream.time`."""
         return self._parser.time
+
+    @property
+    def snapshot(self) -> int | None:
+        """See `Stream.snapshot`."""
+        return self._parser.snapshot
+
+    async def parts(self) -> AsyncIterator[Part]:
+        """See `Stream.parts`."""
+        while not self._ended or self._parser.waiting:
+            if (part := self._parser.take_part()) is not None:
+                yield part
+            elif not self._ended:
+                await self._receive()
 
     async def __anext__(self) -> Row:
         while (row := self._parser.take()) is None:

@@ -85,10 +85,21 @@ class Progress:
     time: int
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The rows before it are all that a table had at this time; those after it are changes."""
+
+    time: int
+
+
+Part = Row | Progress | Snapshot
+
+
 class AnswerParser:
     """Give it bytes as they come, and take the rows that are whole.
 
-    `time` belongs to the rows that were taken: no change before it is still to come. An error of the server is raised
+    `time` belongs to the rows that were taken: no change before it is still to come; `snapshot` is the time of the
+    snapshot that they have in them, once that is whole. An error of the server is raised
     in its place, after the rows that came before it.
     """
 
@@ -96,7 +107,8 @@ class AnswerParser:
         self.header: Header | None = None
         self.time: int | None = None
         self._pending: list[bytes] = []
-        self._parts: deque[Row | Progress | HoldfastError] = deque()
+        self.snapshot: int | None = None
+        self._parts: deque[Part | HoldfastError] = deque()
         self._load: Callable[[bytes], Any] = orjson.loads
         self._readers: list[tuple[int, Callable[[Any], Any]]] = []
 
@@ -115,17 +127,33 @@ class AnswerParser:
         if self.header is None and not self._parts:
             self._parts.append(BadAnswer("the server sent nothing"))
 
+    @property
+    def waiting(self) -> bool:
+        """Whether something is there to be taken."""
+        return bool(self._parts)
+
     def take(self) -> Row | None:
         """The next row, None when there is no whole one."""
-        while self._parts:
-            match self._parts.popleft():
-                case Row() as row:
-                    return row
-                case Progress(time):
-                    self.time = time
-                case error:
-                    raise error
+        while (part := self.take_part()) is not None:
+            if isinstance(part, Row):
+                return part
         return None
+
+    def take_part(self) -> Part | None:
+        """The same with what stands between the rows."""
+        if not self._parts:
+            return None
+        match self._parts.popleft():
+            case Row() as row:
+                return row
+            case Progress(time) as progress:
+                self.time = time
+                return progress
+            case Snapshot(time) as snapshot:
+                self.snapshot = time
+                return snapshot
+            case error:
+                raise error
 
     def _line(self, line: bytes) -> None:
         if not line.strip():
@@ -136,7 +164,7 @@ class AnswerParser:
         except HoldfastError as error:
             self._parts.append(error)
 
-    def _part(self, line: bytes) -> Row | Progress | None:
+    def _part(self, line: bytes) -> Part | None:
         try:
             told = self._load(line)
         except ValueError as cause:
@@ -148,6 +176,8 @@ class AnswerParser:
                 return Row(self._values(values), self.header.names, tombstone=True)
             case {"progress": int(time)}:
                 return Progress(time)
+            case {"snapshot": int(time)}:
+                return Snapshot(time)
             case {"columnNames": list(), "columnTypes": list()} if self.header is None:
                 self._start(told)
                 return None

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import httpx
 
-from holdfast.client.answer import AnswerParser, Header, Row, opened
+from holdfast.client.answer import AnswerParser, Header, Part, Row, opened
 from holdfast.client.entities import Entities
 from holdfast.client.result import Result
 from holdfast.client.session import (
@@ -171,6 +171,19 @@ class Stream(Iterator[Row]):
     def time(self) -> int | None:
         """How far the rows taken so far have come: no change before this time is still to come."""
         return self._parser.time
+
+    @property
+    def snapshot(self) -> int | None:
+        """The time of the rows that EMIT ALL begins with, once the last of them was taken: the others are changes."""
+        return self._parser.snapshot
+
+    def parts(self) -> Iterator[Part]:
+        """The rows, and what stands between them: progress, and the end of a snapshot."""
+        while not self._ended or self._parser.waiting:
+            if (part := self._parser.take_part()) is not None:
+                yield part
+            elif not self._ended:
+                self._receive()
 
     def __next__(self) -> Row:
         while (row := self._parser.take()) is None:

@@ -12,7 +12,9 @@ knows more asks for it with properties of the request:
 
     holdfast.tombstones=true        {"tombstone": ["a", null]} in place of ["a", null]; with `false`, nothing
     holdfast.progress=true          {"progress": 1700000000000}: no change before this time is still to come.
-                                    Tombstones are then marked, too, unless the request says otherwise
+                                    Tombstones are then marked, too, unless the request says otherwise.
+                                    {"snapshot": 1700000000000} once, after the rows that the table of EMIT ALL had
+                                    at this time: what follows are changes
 
 `application/json` is one array of the same. `application/vnd.ksql.v1+json`, also the form of /query, is an array too,
 in which ksqlDB itself has a place for tombstones:
@@ -20,6 +22,7 @@ in which ksqlDB itself has a place for tombstones:
     [{"header": {"queryId": "...", "schema": "`ID` STRING, `TOTAL` BIGINT"}},
     {"row": {"columns": ["a", 1]}},
     {"row": {"columns": ["a", null], "tombstone": true}},
+    {"snapshot": 1699999999999},
     {"progress": 1700000000000},
     {"errorMessage": {"@type": "generic_error", ...}},
     {"finalMessage": "Limit Reached"}]
@@ -70,6 +73,8 @@ class Framing(Protocol):
 
     def progress(self, time: int) -> bytes: ...
 
+    def snapshot(self, time: int) -> bytes: ...
+
     def error(self, body: Json) -> bytes: ...
 
     def end(self, message: str | None) -> bytes: ...
@@ -108,6 +113,9 @@ class Delimited:
     def progress(self, time: int) -> bytes:
         return orjson.dumps({"progress": time}) + b"\n"
 
+    def snapshot(self, time: int) -> bytes:
+        return orjson.dumps({"snapshot": time}) + b"\n"
+
     def error(self, body: Json) -> bytes:
         return orjson.dumps(body) + b"\n"
 
@@ -130,6 +138,9 @@ class Arrayed(Delimited):
 
     def progress(self, time: int) -> bytes:
         return b",\n" + super().progress(time).rstrip()
+
+    def snapshot(self, time: int) -> bytes:
+        return b",\n" + super().snapshot(time).rstrip()
 
     def error(self, body: Json) -> bytes:
         return b",\n" + orjson.dumps(body)
@@ -162,6 +173,9 @@ class Streamed:
 
     def progress(self, time: int) -> bytes:
         return part({"progress": time})
+
+    def snapshot(self, time: int) -> bytes:
+        return part({"snapshot": time})
 
     def error(self, body: Json) -> bytes:
         return part({"errorMessage": body})

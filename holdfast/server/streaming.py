@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
+import pyarrow as pa
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
@@ -21,7 +22,8 @@ from holdfast.server.problems import Code, Problem, code_of
 from holdfast.server.pushes import Pushes
 from holdfast.serving.results import PullResult, Push, PushBatch
 
-SLICE_ROWS = 1_000
+SLICE_ROWS, SLICE_BYTES = 10_000, 256 << 10
+"""What is written at a time, at most."""
 IDLE_SECONDS = 5.0
 """How often a push query is looked at that nobody woke."""
 PROGRESS_SECONDS = 1.0
@@ -47,9 +49,15 @@ def next_batch(push: Push) -> PushBatch | End | None:
 
 def pull_parts(result: PullResult, framing: Framing) -> Iterator[bytes]:
     yield framing.header(None, result.columns, result.notice)
-    for start in range(0, result.rows.num_rows, SLICE_ROWS):
-        yield framing.rows(result.rows.slice(start, SLICE_ROWS), result.columns)
+    width = slice_rows(result.rows)
+    for start in range(0, result.rows.num_rows, width):
+        yield framing.rows(result.rows.slice(start, width), result.columns)
     yield framing.end("Query Completed")
+
+
+def slice_rows(rows: pa.Table) -> int:
+    fit: int = SLICE_BYTES * rows.num_rows // max(rows.nbytes, 1)
+    return max(1, min(SLICE_ROWS, fit))
 
 
 def body(content: bytes, *, more: bool = True) -> Message:
@@ -104,13 +112,16 @@ class PushResponse(Response):
         push, patience = self._push, PROGRESS_SECONDS if self._progress else IDLE_SECONDS
         while not isinstance(batch := await self._threaded(partial(next_batch, push)), End):
             if batch is not None:
-                for start in range(0, batch.rows.num_rows, SLICE_ROWS):
+                width = slice_rows(batch.rows)
+                for start in range(0, batch.rows.num_rows, width):
                     content = batch.encoded.get((self._framing.key, start))
                     if content is None:
-                        content = await self._threaded(partial(self._encode, batch, start))
+                        content = await self._threaded(partial(self._encode, batch, start, width))
                     yield content
                 self._sent += batch.rows.num_rows
                 PUSHED_ROWS.inc(batch.rows.num_rows)
+                if self._progress and batch.snapshot is not None:
+                    yield self._framing.snapshot(batch.snapshot)
             if self._progress and push.time is not None and (batch is not None or self._progress_is_due()):
                 self._told_at = time.monotonic()
                 yield self._framing.progress(push.time + 1)
@@ -120,9 +131,10 @@ class PushResponse(Response):
     def _progress_is_due(self) -> bool:
         return time.monotonic() - self._told_at >= PROGRESS_SECONDS
 
-    def _encode(self, batch: PushBatch, start: int) -> bytes:
-        content = self._framing.rows(batch.rows.slice(start, SLICE_ROWS), self._push.columns)
-        batch.encoded[self._framing.key, start] = content
+    def _encode(self, batch: PushBatch, start: int, width: int) -> bytes:
+        content = self._framing.rows(batch.rows.slice(start, width), self._push.columns)
+        if batch.shared:
+            batch.encoded[self._framing.key, start] = content
         return content
 
     async def _threaded(self, call: Callable[[], T]) -> T:

@@ -50,6 +50,15 @@ class Projection:
         proven = all(renderable(expression, scope, Dialect.DUCKDB) for expression in wanted)
         return Dialect.DUCKDB if proven else Dialect.SPARK
 
+    def plain_columns(self) -> list[str] | None:
+        """The columns of the relation's rows that are wanted as they are, when that is all that is wanted."""
+        if self.bound.where is not None:
+            return None
+        scope = self.scope()
+        wanted = [column.expression for column in self.bound.columns]
+        refs = [expression for expression in wanted if isinstance(expression, ColumnRef)]
+        return [scope.find(ref).sql for ref in refs] if len(refs) == len(wanted) else None
+
     def scope(self, value: str = "c", ts: str = "ts") -> Scope:
         """The columns of the relation; `value` is the prefix of its value columns."""
         relation = self.bound.relation

@@ -34,12 +34,15 @@ class PushBatch:
 
     `rows` has the columns by position (`r0`, …) and, last, `tombstone` BOOLEAN. In a tombstone only the columns that
     are made of key columns have values. `time` is the time up to which, with these rows, everything was given; None
-    while more of the same time is to come. Readers at the same place share a batch, and what was made of it.
+    while more of the same time is to come. `snapshot` is the time of a snapshot that was given whole with these rows.
+    Readers at the same place share a batch, and what was made of it.
     """
 
     rows: pa.Table
     time: Time | None
+    snapshot: Time | None = None
     encoded: dict[Hashable, bytes] = field(default_factory=dict, compare=False, repr=False)
+    shared: bool = False
 
 
 class Push(Protocol):

@@ -137,7 +137,7 @@ def _check_names(projection: Sequence[BoundColumn], keys: Sequence[str]) -> None
 
 
 def bind_select(select: sql.Select, catalog: Catalog) -> BoundSelect:
-    """A query that a client asks: a pull without EMIT, a push with EMIT CHANGES."""
+    """A query that a client asks: a pull without EMIT, a push with EMIT CHANGES, one after the other with EMIT ALL."""
     refuse_clauses(select)
     present = (
         ("JOIN", bool(select.joins)),
@@ -204,9 +204,12 @@ def _select_kind(select: sql.Select, relation: Relation) -> SelectKind:
         case sql.Emit.ALL if stream:
             raise WrongObjectKind(
                 f'EMIT ALL needs a table, and "{found.name}" is a stream',
-                hint="SET 'auto.offset.reset'='earliest' and use EMIT CHANGES.",
+                detail="A stream has no current rows; all that it ever had are those of its topic.",
+                hint="SET 'auto.offset.reset'='earliest' and use EMIT CHANGES: past rows come first, then new ones.",
                 position=select.relation.position,
             )
+        case sql.Emit.ALL:
+            return SelectKind.ALL
         case _:
             message = f"EMIT {select.emit} is not supported yet"
             raise NotYetSupported(Feature.CLAUSE, f"EMIT {select.emit}", message, position=select.position)

@@ -182,10 +182,11 @@ class BoundTerminate:
 
 
 class SelectKind(StrEnum):
-    """How a SELECT answers: once, or on and on."""
+    """How a SELECT answers: once, on and on, or once and then on and on."""
 
     PULL = "PULL"
     PUSH = "PUSH"
+    ALL = "ALL"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

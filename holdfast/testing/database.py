@@ -32,8 +32,9 @@ from holdfast.runtime.store.port import Moved, Time
 from holdfast.runtime.tick import Given, Ticker, TickInputs
 from holdfast.serving.insert import row_of
 from holdfast.serving.pull import pull
-from holdfast.serving.push import RowReader, StreamPush, TablePush
+from holdfast.serving.push import StreamPush, TablePush
 from holdfast.serving.results import PullResult, Push
+from holdfast.serving.rows import RowReader
 from holdfast.serving.streams import StreamReader
 from holdfast.serving.times import Times
 from holdfast.serving.wakeup import Wakeup
@@ -273,7 +274,8 @@ class Database:
         if isinstance(bound.relation, Stream):
             place = self._streams.start(bound.relation, earliest=earliest)
             return StreamPush(bound, self._streams, self._rows, self._wakeup, place)
-        return TablePush(bound, self._rows, self._times, self._wakeup, snapshot=earliest)
+        snapshot = earliest or bound.kind is SelectKind.ALL
+        return TablePush(bound, self._rows, self._times, self._wakeup, snapshot=snapshot)
 
     def _progress(self, query: QueryId) -> Progress | None:
         return Progress(Status.RUNNING) if query in self._dataflow.programs else None

@@ -92,6 +92,12 @@ class FakePush:
         self._batches.put(PushBatch(table, None if time is None else Time(time)))
         self._ring()
 
+    def put_snapshot(self, time: int) -> None:
+        """All rows as of a time were put."""
+        nothing = pa.table({name: [] for name in [*(f"r{i}" for i in range(len(self.columns))), "tombstone"]})
+        self._batches.put(PushBatch(nothing, Time(time), Time(time)))
+        self._ring()
+
     def fail(self, error: Exception) -> None:
         self._batches.put(error)
         self._ring()
@@ -109,7 +115,7 @@ class FakePush:
         self.taken += 1
         self._time = batch.time
         if self._left is not None:
-            batch = PushBatch(batch.rows.slice(0, self._left), batch.time)
+            batch = PushBatch(batch.rows.slice(0, self._left), batch.time, batch.snapshot)
             self._left -= batch.rows.num_rows
         return batch
 

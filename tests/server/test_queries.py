@@ -215,3 +215,19 @@ def test_a_time_that_is_none_is_told_with_its_place(http: httpx.Client) -> None:
     answer = http.post("/query-stream", json={"sql": "SELECT id, total FROM totals AS OF 'soon';"})
     assert answer.status_code == 400
     assert answer.json()["message"].startswith("'soon' cannot be read as a time")
+
+
+def test_emit_all_marks_the_end_of_its_snapshot_for_those_who_ask(service, http):
+    body = {"sql": "SELECT id, total FROM totals EMIT ALL LIMIT 3;"}
+    lines = []
+    for options in ({}, {"requestProperties": {"holdfast.progress": True}}):
+        with http.stream("POST", "/query-stream", json=body | options) as response:
+            push = service.next_push()
+            push.put(("a", 1, False), ("b", 2, False), time=None)
+            push.put_snapshot(7)
+            push.put(("a", None, True), time=9)
+            lines.append(list(response.iter_lines())[1:])
+    assert lines[0] == ['["a",1]', '["b",2]', '["a",null]']
+    assert lines[1] == [
+        '["a",1]', '["b",2]', '{"snapshot":7}', '{"progress":8}', '{"tombstone":["a",null]}', '{"progress":10}'
+    ]  # fmt: skip

@@ -13,8 +13,9 @@ from holdfast.runtime.spark.engine import Engine
 from holdfast.runtime.store import schemas
 from holdfast.runtime.store.port import Time
 from holdfast.serving.pull import pull
-from holdfast.serving.push import RowReader, TablePush
+from holdfast.serving.push import TablePush
 from holdfast.serving.results import PullResult
+from holdfast.serving.rows import RowReader
 from holdfast.serving.times import Times
 from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.bind import bind
@@ -72,10 +73,10 @@ class Reading:
     def pull(self, text: str) -> PullResult:
         return pull(self.bound(text), self.store, self.engine, self.times)
 
-    def push(self, text: str, *, snapshot: bool = False, store: Any = None) -> TablePush:
+    def push(self, text: str, *, snapshot: bool = False, marked: bool = False, store: Any = None) -> TablePush:
         bound = self.bound(text)
         reader = RowReader(store, self.engine) if store is not None else self.rows
-        return TablePush(bound, reader, self.times, self.wakeup, snapshot=snapshot)
+        return TablePush(bound, reader, self.times, self.wakeup, snapshot=snapshot, marked=marked)
 
     def close(self) -> None:
         self.driver.close()

@@ -7,9 +7,10 @@ import pytest
 from holdfast.names import CollectionId
 from holdfast.runtime.expressions.physical import Dialect
 from holdfast.runtime.store.port import Time
-from holdfast.serving import push as pushes
+from holdfast.serving import follow
 from holdfast.serving.projection import Projection
-from holdfast.serving.push import RowReader, TablePush
+from holdfast.serving.push import TablePush
+from holdfast.serving.rows import RowReader
 
 from .reading import Reading, plain
 
@@ -198,7 +199,8 @@ def test_closing_between_the_pages_of_a_snapshot_leaves_no_hold(reading):
 
 
 def test_a_reader_that_was_away_gets_its_changes_in_parts(reading, monkeypatch):
-    monkeypatch.setattr(pushes, "BATCH_ROWS", 3)
+    monkeypatch.setattr(follow, "FIRST_ROWS", 3)
+    monkeypatch.setattr(follow, "MOST_ROWS", 3)
     push = reading.push("SELECT id, n FROM t EMIT CHANGES;")
     reading.put("T", {"a": (0, "x")})
     reading.put("T", {"a": (1, "x"), "b": (1, "x")})
@@ -219,7 +221,8 @@ def test_a_reader_that_was_away_gets_its_changes_in_parts(reading, monkeypatch):
 
 
 def test_a_part_without_a_row_for_the_query_is_passed_over(reading, monkeypatch):
-    monkeypatch.setattr(pushes, "BATCH_ROWS", 1)
+    monkeypatch.setattr(follow, "FIRST_ROWS", 1)
+    monkeypatch.setattr(follow, "MOST_ROWS", 1)
     push = reading.push("SELECT id, n FROM t WHERE n > 5 EMIT CHANGES;")
     for value in (1, 2, 3, 6):
         reading.put("T", {f"k{value}": (value, "x")})

@@ -39,6 +39,7 @@ from holdfast.runtime.store.port import (
     Merging,
     Moved,
     Owed,
+    PageSize,
     Position,
     RideAlong,
     Time,
@@ -355,10 +356,10 @@ class MemoryStore:
     def remap_at(self, time: Time) -> Sequence[Moved]:
         return _ends(self._remap, time)
 
-    def snapshot(self, collection: CollectionId, at: Time, *, page: int = 50_000) -> Iterator[pa.Table]:
+    def snapshot(self, collection: CollectionId, at: Time, *, page: PageSize = 50_000) -> Iterator[pa.Table]:
         held = self._readable(collection, at)
-        rows = rows_table(held.at(at), held.layout)
-        return (rows.slice(start, page) for start in range(0, rows.num_rows, page))
+        rows, size = rows_table(held.at(at), held.layout), page if isinstance(page, int) else page()
+        return (rows.slice(start, size) for start in range(0, rows.num_rows, size))
 
     def changes(self, collection: CollectionId, after: Time, to: Time, keys: KeyRange | None = None) -> pa.Table:
         assert keys is None, "the model has no encoded keys"

@@ -19,7 +19,7 @@ Arrow layouts, by column name (explicit schemas, positional names so that SQL na
   values in those columns when ``after < ts <= upto``; a null `after` is no bound.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NewType, Protocol
 
@@ -130,6 +130,10 @@ class Owed:
 
 KeyRange = tuple[Any, Any]
 """The first encoded key, and the first that is not in it; None when there is none."""
+
+
+PageSize = int | Callable[[], int]
+"""The rows of a page at most, or who says so before each: he may have learnt from the last how large rows are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +302,7 @@ class Store(Protocol):
 
     # -- reading -------------------------------------------------------------------------------------
 
-    def snapshot(self, collection: CollectionId, at: Time, *, page: int = 50_000) -> Iterator[pa.Table]:
+    def snapshot(self, collection: CollectionId, at: Time, *, page: PageSize = 50_000) -> Iterator[pa.Table]:
         """The rows as of `at` (``k0.., c0.., ts``), in pages, each read in a transaction of its own.
 
         The time is held from the first page to the last.

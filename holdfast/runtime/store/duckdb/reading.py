@@ -20,7 +20,7 @@ from holdfast.runtime.store.duckdb.core import Core
 from holdfast.runtime.store.duckdb.objects import Collection
 from holdfast.runtime.store.duckdb.prepared import check_select
 from holdfast.runtime.store.duckdb.problems import telling, telling_reader
-from holdfast.runtime.store.port import KeyRange, Time
+from holdfast.runtime.store.port import KeyRange, PageSize, Time
 from holdfast.runtime.store.schemas import names
 
 T = TypeVar("T")
@@ -29,11 +29,13 @@ FEW = 10_000
 """Rows that one thread evaluates as fast as several."""
 
 
-def read_pages(core: Core, collection: Collection, at: Time, page: int) -> Iterator[pa.Table]:
+def read_pages(core: Core, collection: Collection, at: Time, size: PageSize) -> Iterator[pa.Table]:
     schema = schemas.rows_schema(collection.layout)
     # Keys inserted from now on were not there at `at`.
-    low, end, width = 0, collection.next_seq, page
+    low, end, width = 0, collection.next_seq, 0
     while low < end:
+        page = size if isinstance(size, int) else size()
+        width = max(width, page)
         high = min(low + width, end)
         contents = Contents.of(core, collection)
         sql = (

@@ -26,7 +26,7 @@ from holdfast.runtime.store.duckdb.files import data_bytes, open_calculator, ope
 from holdfast.runtime.store.duckdb.ledger import Entry, ends_at
 from holdfast.runtime.store.duckdb.problems import telling
 from holdfast.runtime.store.duckdb.stage import DuckDbStage
-from holdfast.runtime.store.port import ChangeRange, Frontier, KeyRange, Layout, Moved, Owed, Position, Time
+from holdfast.runtime.store.port import ChangeRange, Frontier, KeyRange, Layout, Moved, Owed, PageSize, Position, Time
 
 CHECKPOINT_BYTES = 64 * 1024 * 1024
 """A log longer than this is folded into the file by the next compaction; the ticks wait meanwhile."""
@@ -189,11 +189,11 @@ class DuckDbStore:
 
     # -- reading -------------------------------------------------------------------------------------
 
-    def snapshot(self, collection: CollectionId, at: Time, *, page: int = 50_000) -> Iterator[pa.Table]:
+    def snapshot(self, collection: CollectionId, at: Time, *, page: PageSize = 50_000) -> Iterator[pa.Table]:
         self._core.readable(collection, at)
         return self._pages(collection, at, page)
 
-    def _pages(self, collection: CollectionId, at: Time, page: int) -> Iterator[pa.Table]:
+    def _pages(self, collection: CollectionId, at: Time, page: PageSize) -> Iterator[pa.Table]:
         with self._core.holding(collection, at) as held:
             yield from reading.read_pages(self._core, held, at, page)
 
