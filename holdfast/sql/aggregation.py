@@ -36,6 +36,8 @@ class Aggregation:
         expressions = [column.expression for column in self.projection]
         searched = expressions if self.having is None else [*expressions, self.having]
         calls = [call for expression in searched for call in aggregates(expression)]
+        if calls and not self.group_by:
+            self._refuse_ungrouped()
         self._check_grouped(calls)
         self._check_group_by()
         if not calls:
@@ -44,19 +46,24 @@ class Aggregation:
             )
         for call in calls:
             self._check_call(call)
-        for expression in expressions:
-            for ref in self._ungrouped(expression):
-                raise BindError(
-                    f'column "{ref.name}" is neither aggregated nor in GROUP BY',
-                    hint=f"Add {format_expression(ref)} to GROUP BY, or aggregate it.",
-                    position=ref.position,
-                )
+        self._refuse_ungrouped()
         for ref in self._ungrouped(self.having) if self.having is not None else ():
             raise BindError(
                 f'HAVING names column "{ref.name}", which is not in GROUP BY',
                 hint="Filter rows with WHERE, before GROUP BY.",
                 position=ref.position,
             )
+
+    def _refuse_ungrouped(self) -> None:
+        for expression in (column.expression for column in self.projection):
+            for ref in self._ungrouped(expression):
+                within = None if expression == ref else f"It is in {format_expression(expression)}."
+                raise BindError(
+                    f'column "{ref.name}" is neither aggregated nor in GROUP BY',
+                    detail=within,
+                    hint=f"Add {format_expression(ref)} to GROUP BY, or aggregate it.",
+                    position=ref.position,
+                )
 
     def _check_grouped(self, calls: Sequence[Call]) -> None:
         if self.group_by:

@@ -1,6 +1,6 @@
 """CREATE STREAM and CREATE TABLE, over a topic and from a query."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.catalog.snapshot import Catalog
@@ -20,7 +20,7 @@ from holdfast.runtime.plan.presence import given
 from holdfast.sql import statements as sql
 from holdfast.sql.bind_joins import is_stream
 from holdfast.sql.bind_query import bind_query
-from holdfast.sql.bound import BoundCreateAs, BoundCreateSource, BoundNothing, BoundQuery, Target
+from holdfast.sql.bound import BoundColumn, BoundCreateAs, BoundCreateSource, BoundNothing, BoundQuery, Target
 from holdfast.sql.formats import KAFKA, NONE, build_formats, check_key, check_value, format_info, wrap_features
 from holdfast.sql.properties import OF_SOURCES, WithProperties, read_properties
 from holdfast.sql.relation import RESERVED_COLUMNS
@@ -88,7 +88,7 @@ def bind_create_as(
         return nothing
     with_ = read_properties(statement.properties)
     _check_format_names(with_)
-    query = bind_query(statement.select, catalog)
+    query = bind_query(statement.select, catalog, lambda columns: _check_timestamp(with_, columns, statement))
     _check_kind(statement, query)
     schema = schema_of(query)
     topic = with_.topic or TopicName(properties.get(TOPIC_PREFIX, "") + statement.name.text)
@@ -273,10 +273,21 @@ def _timestamp(with_: WithProperties, schema: Schema, relation: str) -> Timestam
         return None
     column = schema.find(with_.timestamp)
     if column is None:
-        known = [c.name for c in schema.columns]
-        raise UnknownColumn(with_.timestamp, relation=relation, known=known, position=position)
+        raise _no_timestamp(with_, [c.name for c in schema.columns], relation)
     _check_timestamp_type(column, with_.timestamp_format, position)
     return TimestampColumn(column=column.name, format=with_.timestamp_format)
+
+
+def _check_timestamp(with_: WithProperties, columns: Sequence[BoundColumn], statement: sql.CreateAs) -> None:
+    known = [column.name for column in columns]
+    if with_.timestamp is not None and with_.timestamp not in known:
+        raise _no_timestamp(with_, known, statement.name.text)
+
+
+def _no_timestamp(with_: WithProperties, known: Sequence[str], relation: str) -> UnknownColumn:
+    assert with_.timestamp is not None
+    position = with_.position("TIMESTAMP", "TIMESTAMP_FORMAT")
+    return UnknownColumn(with_.timestamp, relation=relation, known=known, position=position)
 
 
 def _check_timestamp_type(column: Column, pattern: str | None, position: Position | None) -> None:

@@ -46,7 +46,9 @@ def _check_target(statement: sql.InsertSelect, target: CatalogObject) -> None:
     if not isinstance(target, Stream):
         raise WrongObjectKind(f'INSERT INTO … SELECT needs a stream, and "{target.name}" is a table', position=position)
     if target.read_only:
-        raise NotSupported(f'stream "{target.name}" is read-only', position=position)
+        raise NotSupported(
+            f'stream "{target.name}" is read only', detail="It was created as a SOURCE.", position=position
+        )
     if target.schema.headers:
         raise NotSupported(f'cannot insert into "{target.name}", which has HEADER columns', position=position)
 

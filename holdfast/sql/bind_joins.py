@@ -25,9 +25,12 @@ SYNTHETIC_KEY = "ROWKEY"
 
 def bind_joins(select: sql.Select, relation: Relation) -> BoundInput:
     """The input of a query. The key of each join is the first that could be it until `choose_keys` has seen more."""
-    found: BoundInput = relation.sources[0]
-    for written, source in zip(select.joins, relation.sources[1:], strict=True):
-        found = _Condition(written, found, source, relation).bind()
+    sources = relation.sources
+    conditions = [_Condition(join, sources[:i], sources[i], relation) for i, join in enumerate(select.joins, start=1)]
+    sides = [condition.sides() for condition in conditions]
+    found: BoundInput = sources[0]
+    for condition, keys in zip(conditions, sides, strict=True):
+        found = condition.bind(found, *keys)
     return found
 
 
@@ -134,17 +137,16 @@ class _Condition:
     """One join as it is written, between what was joined before and a source."""
 
     written: sql.Join
-    left: BoundInput
+    earlier: Sequence[BoundSource]
     right: BoundSource
     relation: Relation
 
-    def bind(self) -> BoundJoin:
-        left_key, right_key = self._sides()
+    def bind(self, left: BoundInput, left_key: Expression, right_key: Expression) -> BoundJoin:
         self._check_types(left_key, right_key)
-        foreign = self._check_inputs(left_key, right_key)
+        foreign = self._check_inputs(left, left_key, right_key)
         join = BoundJoin(
             kind=self.written.kind,
-            left=self.left,
+            left=left,
             right=self.right,
             left_key=left_key,
             right_key=right_key,
@@ -167,7 +169,7 @@ class _Condition:
 
     # ---- the condition
 
-    def _sides(self) -> tuple[Expression, Expression]:
+    def sides(self) -> tuple[Expression, Expression]:
         """The two sides of the condition, that of the new source last."""
         condition = self.written.condition
         if not isinstance(condition, Binary) or condition.operator is not Operator.EQUAL:
@@ -176,12 +178,14 @@ class _Condition:
                 hint="Put further conditions into WHERE.",
                 position=self.position,
             )
+        for ref in column_refs(condition):
+            self.relation.check_qualifier(ref)
         first, second = self.relation.qualified(condition.left), self.relation.qualified(condition.right)
         if self._alias(first) == self.right.alias:
             first, second = second, first
         if self._alias(second) != self.right.alias or self._alias(first) == self.right.alias:
             raise self._wrong_sides()
-        if self._alias(first) not in {source.alias for source in sources_of(self.left)}:
+        if self._alias(first) not in {source.alias for source in self.earlier}:
             raise self._wrong_sides()
         return first, second
 
@@ -197,7 +201,7 @@ class _Condition:
         return str(aliases.pop())
 
     def _wrong_sides(self) -> BindError:
-        known = ", ".join(source.alias for source in sources_of(self.left))
+        known = ", ".join(source.alias for source in self.earlier)
         return BindError(
             f"the condition of the join with {self.right.alias} must compare it with an earlier relation: {self.text}",
             hint=f"Earlier relations are: {known}.",
@@ -218,18 +222,18 @@ class _Condition:
 
     # ---- the inputs
 
-    def _check_inputs(self, left_key: Expression, right_key: Expression) -> bool:
+    def _check_inputs(self, left: BoundInput, left_key: Expression, right_key: Expression) -> bool:
         """Whether the join is one on a foreign key; refuses what no join can do."""
         self._check_windows()
-        streams = is_stream(self.left), is_stream(self.right)
+        streams = is_stream(left), is_stream(self.right)
         self._check_within(all(streams))
         if all(streams):
             return False
         right = self.right.object
         if not streams[0] and streams[1]:
-            left = " and ".join(source.object.name for source in sources_of(self.left))
+            tables = " and ".join(source.object.name for source in self.earlier)
             raise NotSupported(
-                f"the table {left} cannot be joined with the stream {right.name}",
+                f"the table {tables} cannot be joined with the stream {right.name}",
                 hint=f"Write {right.name} first, and join the table to it.",
                 position=self.written.relation.position,
             )
@@ -242,10 +246,10 @@ class _Condition:
         if streams[0]:
             self._refuse(JoinType.RIGHT, JoinType.OUTER, what="of a stream with a table")
             return False
-        if left_key in equal_to_key(self.left):
+        if left_key in equal_to_key(left):
             return False
         self._refuse(JoinType.RIGHT, JoinType.OUTER, what="on a foreign key")
-        if isinstance(self.left, BoundJoin):
+        if isinstance(left, BoundJoin):
             raise NotSupported(
                 f"a join on a foreign key must be the first of several: {self.text}",
                 hint="Keep the first join in a table, and join that.",
@@ -257,7 +261,7 @@ class _Condition:
 
     def _check_windows(self) -> None:
         """Windowed keys meet only keys of the same windows."""
-        left, right = next(sources_of(self.left)).object, self.right.object
+        left, right = self.earlier[0].object, self.right.object
         if _shape(left.window) != _shape(right.window):
             raise NotSupported(
                 f"{left.name} and {right.name} cannot be joined: their keys are not windowed in the same way",

@@ -1,10 +1,10 @@
 """Queries: those that CREATE … AS and INSERT INTO store, and those that a client asks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.catalog.objects import Stream, Table
 from holdfast.catalog.snapshot import Catalog
-from holdfast.errors import BindError, Feature, NotSupported, NotYetSupported, WrongObjectKind
+from holdfast.errors import BindError, Feature, NotSupported, NotYetSupported, Position, WrongObjectKind
 from holdfast.runtime.expressions.tree import ColumnRef, Expression
 from holdfast.sql import statements as sql
 from holdfast.sql.aggregation import Aggregation, aggregates
@@ -16,14 +16,16 @@ from holdfast.sql.partitioning import Partitioning, bind_partitioning
 from holdfast.sql.projection import bind_projection
 from holdfast.sql.relation import RECORD_COLUMNS, RESERVED_COLUMNS, WINDOW_BOUNDS, Relation
 from holdfast.sql.result_keys import check_values, key_names
-from holdfast.sql.row_functions import bind_table_functions, refuse_table_functions
+from holdfast.sql.row_functions import aggregated_rows, bind_table_functions, refuse_table_functions, table_functions
 from holdfast.sql.walk import column_refs
 from holdfast.sql.windows import window_of
 from holdfast.types import Column
 
 
-def bind_query(select: sql.Select, catalog: Catalog) -> BoundQuery:
-    """A continuous query."""
+def bind_query(
+    select: sql.Select, catalog: Catalog, check: Callable[[Sequence[BoundColumn]], None] | None = None
+) -> BoundQuery:
+    """A continuous query; `check` is asked about the columns of its result before their keys are looked for."""
     refuse_clauses(select)
     if select.emit is sql.Emit.ALL:
         raise NotSupported("EMIT ALL is for a SELECT of its own", hint="Write EMIT CHANGES.", position=select.position)
@@ -42,12 +44,14 @@ def bind_query(select: sql.Select, catalog: Catalog) -> BoundQuery:
     relation = relation if synthetic is None else relation.also(synthetic)
     stream = is_stream(input_)
     partitioning = bind_partitioning(select, relation, stream=stream)
+    _check_items(select, relation)
     projection, after = _projection(select, relation, partitioning, synthetic)
+    if check is not None:
+        check(projection)
     input_ = choose_keys(input_, projection, relation)
     where = _where(select, relation)
-    group_by = tuple(map(relation.resolve, select.group_by))
+    group_by = tuple(map((after if select.window is not None else relation).resolve, select.group_by))
     having = after.condition(select.having, clause="HAVING") if select.having is not None else None
-    window = window_of(select)
     grouped = bool(group_by) or having is not None or any(aggregates(column.expression) for column in projection)
     columns, calls = bind_table_functions(projection, stream=stream, aggregated=grouped)
     if grouped:
@@ -61,6 +65,7 @@ def bind_query(select: sql.Select, catalog: Catalog) -> BoundQuery:
         wanted = input_keys(input_, relation)
         shown = written_keys(input_) if relation.joined and synthetic is None else wanted
         keys = key_names(projection, wanted, what=what, position=select.position, choices=choices, shown=shown)
+    window = window_of(select)
     _check_names(projection, keys)
     check_values(projection, keys, select.position)
     return BoundQuery(
@@ -93,6 +98,19 @@ def _check_sources(select: sql.Select, relation: Relation) -> None:
                 hint="Copy it into a stream with VALUE_FORMAT='JSON' first.",
                 position=written.position,
             )
+
+
+def _check_items(select: sql.Select, relation: Relation) -> None:
+    """Refuse what no types are needed for, before they are looked at."""
+    written = [item for item in select.items if isinstance(item, sql.SelectExpression)]
+    grouped = select.group_by or any(aggregates(item.expression) for item in written)
+    for item in written:
+        for call in table_functions(item.expression) if grouped else ():
+            raise aggregated_rows(call)
+        ref = item.expression
+        if isinstance(ref, ColumnRef) and item.alias is None and ref.name in WINDOW_BOUNDS and select.window is None:
+            if all(source.find(ref.name) is None for source in relation.sources):
+                raise _reserved(ref.name, ref.position)
 
 
 def _projection(
@@ -129,11 +147,13 @@ def _partition_keys(
 def _check_names(projection: Sequence[BoundColumn], keys: Sequence[str]) -> None:
     for column in projection:
         if column.name in RESERVED_COLUMNS and column.name not in keys:
-            raise BindError(
-                f'a column cannot be named "{column.name}"',
-                hint=f"Give it another name: {column.name} AS {column.name}_1.",
-                position=column.expression.position,
-            )
+            raise _reserved(column.name, column.expression.position)
+
+
+def _reserved(name: str, position: Position | None) -> BindError:
+    return BindError(
+        f'a column cannot be named "{name}"', hint=f"Give it another name: {name} AS {name}_1.", position=position
+    )
 
 
 def bind_select(select: sql.Select, catalog: Catalog) -> BoundSelect:

@@ -54,7 +54,6 @@ _REFUSED = (
     ("PAUSE",),
     ("PRINT",),
     ("RESUME",),
-    ("RUN", "SCRIPT"),
     ("SHOW", "CONNECTORS"),
     ("SHOW", "HOLDS"),
     ("SUBSCRIBE",),

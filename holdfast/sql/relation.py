@@ -169,6 +169,11 @@ class Relation:
 
     # ---- finding
 
+    def check_qualifier(self, ref: ColumnRef) -> None:
+        """Refuse a name before a column that no source has."""
+        if ref.qualifier is not None:
+            self._source_named(ref.qualifier, ref.position)
+
     def _source_named(self, alias: str, position: Position | None) -> BoundSource:
         for source in self.sources:
             if source.alias == alias:

@@ -44,15 +44,19 @@ def refuse_table_functions(expression: Expression, *, clause: str) -> None:
         )
 
 
+def aggregated_rows(call: Call) -> NotSupported:
+    return NotSupported(
+        f"the table function {call.name} cannot be used in an aggregation",
+        hint="Make a stream of its rows first, and aggregate that.",
+        position=call.position,
+    )
+
+
 def _check(call: Call, *, stream: bool, aggregated: bool) -> None:
     for argument in call.arguments:
         for inner in table_functions(argument):
             raise BindError(f"table functions cannot be nested: {inner.name} in {call.name}", position=inner.position)
     if aggregated:
-        raise NotSupported(
-            f"the table function {call.name} cannot be used in an aggregation",
-            hint="Make a stream of its rows first, and aggregate that.",
-            position=call.position,
-        )
+        raise aggregated_rows(call)
     if not stream:
         raise NotSupported(f"the table function {call.name} is for streams, not for tables", position=call.position)

@@ -181,7 +181,7 @@ class QueryTransformer(ExpressionTransformer):
         return Part("PARTITION BY", tuple(children[1:]), position_of(children[0]))
 
     def group_by(self, children: Children) -> Part:
-        return Part("GROUP BY", tuple(children[1]), position_of(children[0]))
+        return Part("GROUP BY", tuple(children[1:]), position_of(children[0]))
 
     def group_by_set(self, children: Children) -> Part:
         return Part("GROUP BY", tuple(children[1:]), position_of(children[0]))

@@ -205,6 +205,11 @@ class Database:
         self.topics.append(topic, records)
         self._read(topic, start, start + len(records))
 
+    def writes(self, topic: TopicName) -> bool:
+        """Whether a query writes to a topic and its object is read from the query, not from the topic."""
+        derived = {found.topic for found in self.catalog.objects.values() if found.derived}
+        return topic in derived - {found.topic for found in self.catalog.objects.values() if not found.derived}
+
     def _read(self, topic: TopicName, start: int, end: int) -> None:
         inputs = TickInputs({topic: self.topics.raw(topic, start, end)})
         self._tick(inputs, self._dataflow.programs, [Moved(topic, 0, end)])

@@ -172,8 +172,11 @@ WINDOWS = [
     ("CREATE TABLE t AS SELECT page, MAX(windowstart) FROM views WINDOW TUMBLING (SIZE 1 DAY) GROUP BY page", BindError,
      "MAX cannot use WINDOWSTART", None, 36),
     ("CREATE TABLE t AS SELECT page, COUNT(*) FROM views WINDOW TUMBLING (SIZE 1 DAY) GROUP BY page, windowend",
-     UnknownColumn, 'column "WINDOWEND" does not exist in "VIEWS"',
-     "Known columns are: ID, PAGE, USER, TOOK, TS, TAGS, PLACE, ROWTIME, ROWPARTITION, ROWOFFSET.", 96),
+     BindError, "GROUP BY cannot use WINDOWEND", None, 96),
+    ("CREATE TABLE t AS SELECT page, windowstart, COUNT(*) FROM views GROUP BY page", BindError,
+     'a column cannot be named "WINDOWSTART"', "Give it another name: WINDOWSTART AS WINDOWSTART_1.", 32),
+    ("CREATE TABLE t AS SELECT page, COUNT(*) FROM views WINDOW TUMBLING (SIZE 1 DAY)", BindError,
+     'column "PAGE" is neither aggregated nor in GROUP BY', "Add PAGE to GROUP BY, or aggregate it.", 26),
     ("CREATE TABLE t AS SELECT page, windowstart, COUNT(*) FROM views WINDOW TUMBLING (SIZE 1 DAY) GROUP BY page",
      BindError, 'a column cannot be named "WINDOWSTART"', "Give it another name: WINDOWSTART AS WINDOWSTART_1.", 32),
 ]  # fmt: skip

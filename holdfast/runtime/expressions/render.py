@@ -7,12 +7,14 @@ renderable there. Spark runs with ANSI mode off and in UTC.
 As in ksqlDB, a comparison, BETWEEN or IN with a NULL operand is false, not NULL.
 """
 
+import decimal
 from typing import assert_never
 
 from holdfast.errors import Feature, NotSupported, NotYetSupported, TypeMismatch
 from holdfast.runtime.expressions import tree
 from holdfast.runtime.expressions.casts import cast, moment_literal, struct
 from holdfast.runtime.expressions.coercion import as_decimal, comparison_type
+from holdfast.runtime.expressions.lists import met
 from holdfast.runtime.expressions.operators import (
     arithmetic,
     comparison,
@@ -238,11 +240,19 @@ class Renderer:
             source = self.infer(item)
             if source is None:
                 continue
-            if isinstance(item, tree.StringLiteral) and source != target and target not in _MOMENTS:
-                item = tree.DecimalLiteral(item.value if "." in item.value else f"{item.value}.")
+            if isinstance(target, (Array, Map, Struct)):
+                type_ = met(item, source, target, self.infer)
+                assert type_ is not None
+                sides = (self.as_type(operand, type_), self.as_type(item, type_))
+                tests.append(comparison(Operator.EQUAL, type_, *sides, self.dialect))
+                continue
+            if isinstance(item, tree.StringLiteral) and target is Scalar.BOOLEAN:
+                item = tree.BooleanLiteral(item.value.strip().lower()[:1] in "ty")
+            elif isinstance(item, tree.StringLiteral) and source != target and target not in _MOMENTS:
+                item = tree.DecimalLiteral(_digits(item.value))
             elif target is Scalar.STRING and source is not Scalar.STRING:
                 item = tree.StringLiteral(_literal_text(item))
-            if self.infer(item) == target and not isinstance(target, (Array, Map, Struct)):
+            if self.infer(item) == target:
                 same.append(self.text(item))
             else:
                 tests.append(self._compare(Operator.EQUAL, operand, item))
@@ -368,6 +378,12 @@ def _constant(expression: Expression) -> Constant:
             return -value
         case _:
             return None
+
+
+def _digits(text: str) -> str:
+    """A number as a DECIMAL is written: without an exponent, with a point."""
+    digits = format(decimal.Decimal(text.strip()), "f")
+    return digits if "." in digits else f"{digits}."
 
 
 def _literal_text(item: Expression) -> str:

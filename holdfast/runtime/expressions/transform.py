@@ -10,7 +10,7 @@ from typing import Any
 
 from lark import Token, Transformer
 
-from holdfast.errors import Position, SyntaxProblem, UnknownObject
+from holdfast.errors import Feature, NotYetSupported, Position, SyntaxProblem, UnknownObject
 from holdfast.runtime.expressions import tree
 from holdfast.runtime.expressions.tree import Expression, Operator
 from holdfast.types import Array, Column, Decimal, Map, Role, Scalar, Schema, SqlType, Struct, StructField
@@ -242,6 +242,9 @@ class ExpressionTransformer(Transformer[Token, object]):
         known = ["ARRAY", "DECIMAL", "MAP", "STRUCT", *SCALARS, *custom]
         raise UnknownObject(name, kind="type", known=sorted(known), position=name.position)
 
+    def text_type(self, children: Children) -> SqlType:
+        return self._one_of(children[0], "VARCHAR", Scalar.STRING, "of a STRING")
+
     def zoned_type(self, children: Children) -> SqlType:
         return self._one_of(children[0], "TIMESTAMP", Scalar.TIMESTAMP, "WITH TIME ZONE")
 
@@ -303,7 +306,14 @@ def _decimal(parameters: list[int], position: Position) -> SqlType:
             "type DECIMAL takes a precision and a scale", hint="Write DECIMAL(10, 2).", position=position
         )
     precision, scale = (*parameters, 0)[:2]
-    if not 1 <= precision <= MAX_PRECISION:
+    if precision > MAX_PRECISION:
+        raise NotYetSupported(
+            Feature.TYPE,
+            f"DECIMAL of more than {MAX_PRECISION} digits",
+            f"a DECIMAL has at most {MAX_PRECISION} digits, not {precision}",
+            position=position,
+        )
+    if precision < 1:
         raise SyntaxProblem(
             f"the precision of a DECIMAL must be between 1 and {MAX_PRECISION}, not {precision}", position=position
         )

@@ -1,6 +1,5 @@
 """The type of an expression, or an error that says where it goes wrong."""
 
-import decimal
 import math
 from collections.abc import Sequence
 from typing import assert_never
@@ -8,6 +7,7 @@ from typing import assert_never
 from holdfast.errors import Position, TypeMismatch
 from holdfast.runtime.expressions import tree
 from holdfast.runtime.expressions.coercion import arithmetic_type, castable, common_type, comparison_type
+from holdfast.runtime.expressions.lists import list_type, met
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import Expression, Operator
@@ -95,8 +95,7 @@ class _Inference:
                 return Scalar.BOOLEAN
             case tree.InList(operand, items):
                 for item in items:
-                    if self.infer(item) is not None and not _literal_for(item, self.infer(operand)):
-                        self._compare(Operator.EQUAL, operand, item)
+                    self._in(operand, item)
                 return Scalar.BOOLEAN
             case tree.Like(operand, pattern):
                 self._expect(operand, Scalar.STRING, "LIKE takes a STRING")
@@ -118,11 +117,13 @@ class _Inference:
             case tree.FieldRef(base, name):
                 return self._field(expression, self.infer(base), name)
             case tree.ArrayLiteral(items):
-                return Array(self._common(items, expression.position, "ARRAY"))
+                return Array(self._together(items, expression.position, "ARRAY", "this ARRAY"))
             case tree.MapLiteral(entries):
                 return Map(
-                    self._common([entry.key for entry in entries], expression.position, "MAP keys"),
-                    self._common([entry.value for entry in entries], expression.position, "MAP values"),
+                    self._together([e.key for e in entries], expression.position, "MAP keys", "the keys of this MAP"),
+                    self._together(
+                        [e.value for e in entries], expression.position, "MAP values", "the values of this MAP"
+                    ),
                 )
             case tree.StructLiteral(fields):
                 return Struct(tuple(StructField(f.name, self._known(f.expression)) for f in fields))
@@ -203,6 +204,19 @@ class _Inference:
         results = [branch.result for branch in case.branches]
         return self._common([*results, *([case.otherwise] if case.otherwise else [])], case.position, "CASE")
 
+    def _in(self, operand: Expression, item: Expression) -> None:
+        wanted, found = self.infer(operand), self.infer(item)
+        if found is None:
+            return
+        if wanted is None or met(item, found, wanted, self.infer) is None:
+            self._compare(Operator.EQUAL, operand, item)
+
+    def _together(self, items: Sequence[Expression], position: Position | None, what: str, whole: str) -> SqlType:
+        found = list_type(items, self.infer, what)
+        if found is None:
+            raise _untyped(whole, position)
+        return found
+
     def _common(self, items: Sequence[Expression], position: Position | None, what: str) -> SqlType:
         found: SqlType | None = None
         for item in items:
@@ -212,11 +226,7 @@ class _Inference:
                 raise TypeMismatch(f"{what} cannot hold both {found} and {type_}", position=item.position)
             found = merged
         if found is None:
-            raise TypeMismatch(
-                f"the type of this {what} is not known",
-                hint="Give one of its values a type, such as CAST(NULL AS STRING).",
-                position=position,
-            )
+            raise _untyped(f"this {what}", position)
         return found
 
     def _subscript(self, expression: tree.Subscript, base: SqlType | None, index: Expression) -> SqlType:
@@ -242,16 +252,12 @@ class _Inference:
         )
 
 
-def _literal_for(item: Expression, target: SqlType | None) -> bool:
-    """ksqlDB reads a string literal in an IN list as a number, and any literal as a string."""
-    if isinstance(item, tree.StringLiteral) and target is not None and is_number(target):
-        try:
-            number = decimal.Decimal(item.value)
-        except decimal.InvalidOperation:
-            raise TypeMismatch(f'"{item.value}" is not of type {target}', position=item.position) from None
-        return number.is_finite()
-    scalar = tree.BooleanLiteral | tree.IntegerLiteral | tree.DecimalLiteral
-    return target is Scalar.STRING and isinstance(item, scalar)
+def _untyped(what: str, position: Position | None) -> TypeMismatch:
+    return TypeMismatch(
+        f"the type of {what} is not known",
+        hint="Give one of its values a type, such as CAST(NULL AS STRING).",
+        position=position,
+    )
 
 
 def _show(type_: SqlType | None) -> str:

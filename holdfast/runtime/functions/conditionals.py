@@ -7,11 +7,17 @@ CATEGORY = "CONDITIONAL"
 
 
 def _choice(
-    name: str, doc: str, sql: str, *examples: Example, count: int = 2, variadic: bool = False
+    name: str,
+    doc: str,
+    sql: str,
+    *examples: Example,
+    count: int = 2,
+    variadic: bool = False,
+    one_kind: bool = False,
 ) -> ScalarFunction:
     parameters: tuple[Parameter, ...] = (ANY,) * count
     form = ScalarForm(parameters=parameters, returns=first, variadic=variadic, spark=sql, duckdb=sql)
-    return ScalarFunction(name=name, doc=doc, forms=(form,), examples=examples)
+    return ScalarFunction(name=name, doc=doc, forms=(form,), examples=examples, one_kind=one_kind)
 
 
 FUNCTIONS = (
@@ -49,6 +55,7 @@ FUNCTIONS = (
         "GREATEST({all})",
         Example(call="GREATEST(1, 5, NULL)", gives="5"),
         variadic=True,
+        one_kind=True,
     ),
     _choice(
         "LEAST",
@@ -56,5 +63,6 @@ FUNCTIONS = (
         "LEAST({all})",
         Example(call="LEAST(4, 1, NULL)", gives="1"),
         variadic=True,
+        one_kind=True,
     ),
 )

@@ -170,11 +170,15 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarFunction:
-    """`arguments` are the names that the documentation gives to the parameters of all forms, by their places."""
+    """`arguments` are the names that the documentation gives to the parameters of all forms, by their places.
+
+    With `one_kind` numbers of different kinds must be cast, unless one of them is a DOUBLE, which all become.
+    """
 
     name: str
     doc: str
     forms: tuple[ScalarForm, ...]
+    one_kind: bool = False
     arguments: tuple[str, ...] = ()
     examples: tuple[Example, ...] = field(default=())
     category: str = ""

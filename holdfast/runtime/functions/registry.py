@@ -41,12 +41,13 @@ from holdfast.runtime.functions.declaration import (
     Function,
     Release,
     ScalarForm,
+    ScalarFunction,
     TableForm,
     TableFunction,
 )
 from holdfast.runtime.functions.later import KSQLDB
 from holdfast.runtime.functions.parameters import Chosen, Given, LambdaGiven, TextConstant
-from holdfast.types import Scalar, SqlType
+from holdfast.types import Decimal, Scalar, SqlType
 
 CURRENT: Release = (0, 1)
 
@@ -135,6 +136,8 @@ def resolve(call: Call, arguments: Sequence[Given], release: Release = CURRENT) 
     """Choose the form: one that takes the arguments as they are, else the first that takes them widened."""
     declaration = function(call.name, release, position=call.position)
     forms: Sequence[ScalarForm | AggregateForm | TableForm] = declaration.forms
+    if isinstance(declaration, ScalarFunction) and declaration.one_kind:
+        _check_kinds(call, arguments)
     for exact in (True, False):
         for form in forms:
             matched = form.match(arguments, exact=exact)
@@ -146,6 +149,17 @@ def resolve(call: Call, arguments: Sequence[Given], release: Release = CURRENT) 
         hint=f"It takes {' or '.join(str(form) for form in forms)}.",
         position=call.position,
     )
+
+
+def _check_kinds(call: Call, arguments: Sequence[Given]) -> None:
+    kinds = {type(a) if isinstance(a, Decimal) else a for a in arguments if a is not None}
+    mixed = len(kinds) > 1 and Scalar.DOUBLE not in kinds and kinds <= {Scalar.INTEGER, Scalar.BIGINT, Decimal}
+    if mixed or (arguments and not kinds):
+        raise TypeMismatch(
+            f"function {call.name} cannot choose a type for ({', '.join(map(_shown, arguments))})",
+            hint="CAST the arguments to one type.",
+            position=call.position,
+        )
 
 
 def _shown(argument: Given) -> str:

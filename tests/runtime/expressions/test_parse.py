@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.errors import SyntaxProblem, UnknownObject
+from holdfast.errors import NotYetSupported, SyntaxProblem, UnknownObject
 from holdfast.runtime.expressions import tree
 from holdfast.runtime.expressions.parse import parse_expression, parse_named, parse_schema, parse_type
 from holdfast.runtime.expressions.text import format_expression
@@ -103,6 +103,8 @@ def test_a_reserved_word_is_no_name() -> None:
         ("TIMESTAMP WITH TIME ZONE", Scalar.TIMESTAMP),
         ("double precision", Scalar.DOUBLE),
         ("DECIMAL(4)", Decimal(4, 0)),
+        ("VARCHAR(STRING)", Scalar.STRING),
+        ("VARCHAR(8)", Scalar.STRING),
         ("ARRAY<MAP<STRING, DECIMAL(4,2)>>", Array(Map(Scalar.STRING, Decimal(4, 2)))),
         ("STRUCT<`a` INT, b STRUCT< >>", Struct((StructField("a", Scalar.INTEGER), StructField("B", Struct(()))))),
         ("STRUCT<>", Struct(())),
@@ -117,16 +119,24 @@ def test_types(text: str, type_: object) -> None:
     ("text", "message"),
     [
         ("DECIMAL", "type DECIMAL takes a precision and a scale"),
-        ("DECIMAL(39, 1)", "the precision of a DECIMAL must be between 1 and 38, not 39"),
+        ("DECIMAL(0, 0)", "the precision of a DECIMAL must be between 1 and 38, not 0"),
         ("DECIMAL(3, 4)", "the scale of a DECIMAL must be at most its precision: DECIMAL(3, 4)"),
         ("INT(3)", "type INT takes no parameters"),
         ("DATE WITH TIME ZONE", "only TIMESTAMP can be WITH TIME ZONE"),
+        ("INT(STRING)", "only VARCHAR can be of a STRING"),
     ],
 )
 def test_wrong_types(text: str, message: str) -> None:
     with pytest.raises(SyntaxProblem) as caught:
         parse_type(text)
     assert caught.value.message == message
+
+
+def test_a_decimal_that_is_too_long() -> None:
+    with pytest.raises(NotYetSupported) as caught:
+        parse_type("DECIMAL(39, 1)")
+    assert caught.value.message == "a DECIMAL has at most 38 digits, not 39"
+    assert caught.value.missing == "type DECIMAL of more than 38 digits"
 
 
 def test_unknown_types_and_types_of_the_user() -> None:

@@ -1,7 +1,8 @@
 """PARTITION BY: give a stream another key. Its order stays that of its input."""
 
 from holdfast.runtime.expressions.parse import parse_expression
-from holdfast.runtime.expressions.tree import ColumnRef, Expression
+from holdfast.runtime.expressions.references import references
+from holdfast.runtime.expressions.tree import ColumnRef, Expression, NullLiteral
 from holdfast.runtime.plan.steps import StreamSelectKey, StreamSelectKeyV1
 from holdfast.runtime.spark.meaning import Meaning
 from holdfast.runtime.spark.relation import REST, StreamRelation
@@ -9,11 +10,11 @@ from holdfast.types import Column, Role
 
 
 def build_stream_select_key(step: StreamSelectKey, source: StreamRelation, meaning: Meaning) -> StreamRelation:
-    """The old key stays readable as a value."""
-    expressions = [parse_expression(text) for text in step.key_expressions]
+    """The old key stays readable as a value. NULL for a key is none at all."""
+    expressions = [e for e in map(parse_expression, step.key_expressions) if not isinstance(e, NullLiteral)]
     scope = source.scope()
     key = tuple(Column(_name(e, i), meaning.type(e, scope), Role.KEY) for i, e in enumerate(expressions))
-    return _rekeyed(source, key, [meaning.spark(e, scope) for e in expressions])
+    return _rekeyed(source, key, [_key_sql(e, source, meaning) for e in expressions])
 
 
 def build_stream_select_key_v1(step: StreamSelectKeyV1, source: StreamRelation, meaning: Meaning) -> StreamRelation:
@@ -21,8 +22,15 @@ def build_stream_select_key_v1(step: StreamSelectKeyV1, source: StreamRelation, 
     expression = parse_expression(step.key_expression)
     scope = source.scope()
     key = (Column("ROWKEY", meaning.type(expression, scope), Role.KEY),)
-    keyed = _rekeyed(source, key, [meaning.spark(expression, scope)])
+    keyed = _rekeyed(source, key, [_key_sql(expression, source, meaning)])
     return StreamRelation(f"SELECT * FROM ({keyed.sql}) WHERE bad > 0 OR k0 IS NOT NULL", keyed.key, keyed.value)
+
+
+def _key_sql(expression: Expression, source: StreamRelation, meaning: Meaning) -> str:
+    """A record without a value has no key that its value decides."""
+    text = meaning.spark(expression, source.scope())
+    own = {column.name for column in source.key} - {column.name for column in source.value}
+    return text if references(expression) <= own else f"IF(present, {text}, NULL)"
 
 
 def _rekeyed(source: StreamRelation, key: tuple[Column, ...], sql: list[str]) -> StreamRelation:

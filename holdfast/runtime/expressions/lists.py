@@ -1,0 +1,95 @@
+"""Values that stand together, in ARRAY, MAP or IN: which type they all have.
+
+As in ksqlDB literals adapt to the values beside them: a text to a number or a BOOLEAN that it spells, any literal
+to a STRING. Other values only widen.
+"""
+
+import decimal
+from collections.abc import Callable, Sequence
+
+from holdfast.errors import TypeMismatch
+from holdfast.runtime.expressions import tree
+from holdfast.runtime.expressions.coercion import common_type
+from holdfast.runtime.expressions.tree import Expression
+from holdfast.types import Array, Map, Scalar, SqlType, Struct, StructField, is_number
+
+Infer = Callable[[Expression], SqlType | None]
+
+_BOOLEAN_TEXTS = tuple(word[:length] for word in ("true", "false", "yes", "no") for length in range(1, len(word) + 1))
+
+
+def list_type(items: Sequence[Expression], infer: Infer, what: str) -> SqlType | None:
+    """The type of all items; None when they are all NULL."""
+    found: SqlType | None = None
+    for item in items:
+        type_ = infer(item)
+        if type_ is None or isinstance(item, tree.StringLiteral):
+            continue
+        merged = met(item, type_, found, infer) if found is not None else type_
+        if merged is None:
+            raise TypeMismatch(f"{what} cannot hold both {found} and {type_}", position=item.position)
+        found = merged
+    texts = [item for item in items if isinstance(item, tree.StringLiteral)]
+    if found is None:
+        return Scalar.STRING if texts else None
+    for item in texts:
+        if met(item, Scalar.STRING, found, infer) is None:
+            raise TypeMismatch(f"{what} cannot hold both {found} and STRING", position=item.position)
+    return found
+
+
+def met(item: Expression, type_: SqlType, target: SqlType, infer: Infer) -> SqlType | None:
+    """The type in which an item meets values of type `target`; None when it cannot."""
+    match item, target:
+        case tree.StringLiteral(value), _ if is_number(target) or target is Scalar.BOOLEAN:
+            if not _spells(value, target):
+                raise TypeMismatch(f'"{value}" is not of type {target}', position=item.position)
+            return target
+        case tree.BooleanLiteral() | tree.IntegerLiteral() | tree.DecimalLiteral(), Scalar.STRING:
+            return target
+        case tree.ArrayLiteral(items), Array(element):
+            inner = _all_met(items, element, infer)
+            return None if inner is None else Array(inner)
+        case tree.MapLiteral(entries), Map(key, value):
+            keys = _all_met([entry.key for entry in entries], key, infer)
+            values = _all_met([entry.value for entry in entries], value, infer)
+            return None if keys is None or values is None else Map(keys, values)
+        case tree.StructLiteral(fields), Struct():
+            given = {field.name: (field.expression, infer(field.expression)) for field in fields}
+            return _union(target, given, infer)
+        case _, Struct() if isinstance(type_, Struct):
+            return _union(target, {field.name: (None, field.type) for field in type_.fields}, infer)
+    return common_type(target, type_)
+
+
+def _all_met(items: Sequence[Expression], target: SqlType, infer: Infer) -> SqlType | None:
+    found: SqlType | None = target
+    for item in items:
+        type_ = infer(item)
+        if type_ is not None and found is not None:
+            found = met(item, type_, found, infer)
+    return found
+
+
+def _union(target: Struct, given: dict[str, tuple[Expression | None, SqlType | None]], infer: Infer) -> Struct | None:
+    """A STRUCT with the fields of both, those of the item first; one that a value lacks is NULL in it."""
+    known = {field.name: field.type for field in target.fields}
+    fields: list[StructField] = []
+    for name, (expression, type_) in given.items():
+        wanted = known.pop(name, None)
+        merged = wanted if type_ is None else type_
+        if wanted is not None and type_ is not None:
+            merged = common_type(wanted, type_) if expression is None else met(expression, type_, wanted, infer)
+        if merged is None:
+            return None
+        fields.append(StructField(name, merged))
+    return Struct((*fields, *(StructField(name, type_) for name, type_ in known.items())))
+
+
+def _spells(text: str, target: SqlType) -> bool:
+    if target is Scalar.BOOLEAN:
+        return text.strip().lower() in _BOOLEAN_TEXTS
+    try:
+        return decimal.Decimal(text.strip()).is_finite()
+    except decimal.InvalidOperation:
+        return False
