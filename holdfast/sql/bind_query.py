@@ -108,9 +108,10 @@ def _check_items(select: sql.Select, relation: Relation) -> None:
         for call in table_functions(item.expression) if grouped else ():
             raise aggregated_rows(call)
         ref = item.expression
-        if isinstance(ref, ColumnRef) and item.alias is None and ref.name in WINDOW_BOUNDS and select.window is None:
-            if all(source.find(ref.name) is None for source in relation.sources):
-                raise _reserved(ref.name, ref.position)
+        if not isinstance(ref, ColumnRef) or item.alias is not None or select.window is not None:
+            continue
+        if ref.name in WINDOW_BOUNDS and all(source.find(ref.name) is None for source in relation.sources):
+            raise _reserved(ref.name, ref.position)
 
 
 def _projection(

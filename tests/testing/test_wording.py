@@ -29,23 +29,27 @@ def error_of(statement: str) -> HoldfastError:
             "Error in WHERE expression: Cannot compare NAME (STRING) to 3 (INTEGER) with GREATER_THAN.",
             "Error in WHERE expression: Cannot compare NAME (STRING) to 3 (INTEGER) with LESS_THAN.",
         ),
-        ("SELECT * FROM users WHERE name", "Type error in WHERE expression: Should evaluate to boolean but is NAME (STRING) instead.",
+        ("SELECT * FROM users WHERE name",
+         "Type error in WHERE expression: Should evaluate to boolean but is NAME (STRING) instead.",
          "Type error in WHERE expression: Should evaluate to boolean but is NAME (BIGINT) instead."),
-        ("SELECT ARRAY[1, 'x'] FROM users", 'invalid input syntax for type INTEGER: "x"', 'invalid input syntax for type INTEGER: "y"'),
+        ("SELECT ARRAY[1, 'x'] FROM users", 'invalid input syntax for type INTEGER: "x"',
+         'invalid input syntax for type INTEGER: "y"'),
         ("SELECT GREATEST(1, 3000000000) FROM users",
          "Function 'greatest' cannot be resolved due to ambiguous method parameters (INTEGER, BIGINT).",
          "Function 'greatest' does not accept parameters (INTEGER, BIGINT)."),
         ("CREATE TABLE t AS SELECT page, user, COUNT(*) FROM views GROUP BY page",
          "Non-aggregate SELECT expression(s) not part of GROUP BY: USER",
          "Non-aggregate SELECT expression(s) not part of GROUP BY: TOOK"),
-        ("CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='FOO')", "Unknown format: FOO", "a message that nobody knows"),
+        ("CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='FOO')", "Unknown format: FOO",
+         "a message that nobody knows"),
     ],
 )  # fmt: skip
 def test_a_message_of_ksqldb_asks_for_its_reason(statement: str, same: str, other: str) -> None:
     error = error_of(statement)
     assert mismatch(ExpectedError(type=JAVA, message=same), error) is None
     told = mismatch(ExpectedError(type=JAVA, message=other), error)
-    assert told is not None and "this came" in told
+    assert told is not None
+    assert "this came" in told
 
 
 def test_a_message_without_words_of_ours_must_be_contained() -> None:

@@ -55,8 +55,7 @@ def met(item: Expression, type_: SqlType, target: SqlType, infer: Infer) -> SqlT
             values = _all_met([entry.value for entry in entries], value, infer)
             return None if keys is None or values is None else Map(keys, values)
         case tree.StructLiteral(fields), Struct():
-            given = {field.name: (field.expression, infer(field.expression)) for field in fields}
-            return _union(target, given, infer)
+            return _union(target, {f.name: (f.expression, infer(f.expression)) for f in fields}, infer)
         case _, Struct() if isinstance(type_, Struct):
             return _union(target, {field.name: (None, field.type) for field in type_.fields}, infer)
     return common_type(target, type_)
