@@ -9,7 +9,7 @@ from pathlib import Path
 import pexpect
 import pyte
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 COMMAND = "from holdfast.cli.main import main; main()"
 KEYS = {"enter": "\r", "tab": "\t", "ctrl-c": "\x03", "ctrl-d": "\x04", "up": "\x1b[A"}
 
