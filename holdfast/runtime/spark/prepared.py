@@ -1,7 +1,7 @@
 """Jobs that are planned once and run many times, over a few rows that are different each time.
 
-Most of a small job is planning: 30 queries over two records took 380 ms planned anew, about 140 ms planned once. A
-DataFrame keeps its physical plan; what it needs is a leaf that is read when the job runs. `reflect` is one: it calls
+Most of a small job is planning: 30 queries over two records took 380 ms planned anew, about 140 ms planned once. The
+physical plan is kept; what it needs is a leaf that is read when it runs. `reflect` is one: it calls
 a static method per run, here the one that reads a system property of the JVM, where the rows wait as JSON. So this
 is for executors inside the driver's JVM, which is what `local` masters have.
 
@@ -16,12 +16,15 @@ from hashlib import sha1
 from threading import Lock
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
+from holdfast.runtime.spark.driver_task import DriverTask
 from holdfast.runtime.spark.handover import rows_json, rows_sql
 
 MOST_ROWS, MOST_BYTES = 1_000, 4_000_000
 """More than this in a view is worth planning for."""
+ONCE = ("Exchange", "InMemory", "Subquery", "EvalPython")
+"""Operators that keep their rows for the next run of the plan, or that need a job of their own."""
 KEPT = 64
 """Jobs that are kept; the one that ran longest ago goes first."""
 
@@ -45,9 +48,8 @@ class NotRepeatable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    frame: DataFrame
+    task: DriverTask | None
     properties: Mapping[str, str]
-    repeatable: bool
 
 
 class PreparedJobs:
@@ -71,11 +73,11 @@ class PreparedJobs:
     def run(self, job: Job, inputs: Mapping[str, pa.Table]) -> pa.Table:
         with self._lock:
             planned = self._planned(job)
-            if not planned.repeatable:
+            if planned.task is None:
                 raise NotRepeatable
             for view, name in planned.properties.items():
                 self._system.setProperty(name, rows_json(inputs[view]))
-            return planned.frame.toArrow()
+            return planned.task.run()
 
     def _planned(self, job: Job) -> _Planned:
         planned = self._jobs.get(job)
@@ -100,7 +102,9 @@ class PreparedJobs:
                 for view in views:
                     self._session.catalog.dropTempView(view)
         plan = frame._jdf.queryExecution().executedPlan().toString()
-        return _Planned(frame, properties, repeatable="Exchange" not in plan and "InMemory" not in plan)
+        if any(word in plan for word in ONCE):
+            return _Planned(None, properties)
+        return _Planned(DriverTask(self._session, frame), properties)
 
     def _forget(self, planned: _Planned) -> None:
         for name in planned.properties.values():

@@ -114,3 +114,22 @@ def test_jobs_that_ran_longest_ago_are_forgotten_with_their_rows(sessions):
         prepared.run(job, {"t": rows(("a", 1))})
     assert len(prepared._jobs) == KEPT
     assert jobs[0] not in prepared._jobs
+
+
+def test_a_run_that_fails_leaves_nothing_behind(prepared):
+    job = Job("SELECT k, IF(n < 0, raise_error('below'), n) AS n FROM t", (), (("t", ROWS),))
+    for _ in range(2):
+        with pytest.raises(Exception, match="below"):
+            prepared.run(job, {"t": rows(("a", -1))})
+        assert prepared.run(job, {"t": rows(("a", 1))}).to_pylist() == [{"k": "a", "n": 1}]
+
+
+def test_what_a_run_took_of_spark_s_memory_is_given_back(prepared, sessions):
+    sessions.warming.join()
+    memory = sessions.small.sparkContext._jvm.org.apache.spark.SparkEnv.get().memoryManager()
+    job = Job("SELECT k, collect_list(n) AS n FROM t GROUP BY k ORDER BY k", (), (("t", ROWS),))
+    joined = Job("SELECT a.k, b.n FROM t a JOIN t b ON a.k = b.k", (), (("t", ROWS),))
+    for n in range(3):
+        assert prepared.run(job, {"t": rows(("a", n))}).num_rows == 1
+        assert prepared.run(joined, {"t": rows(("a", n))}).num_rows == 1
+    assert memory.executionMemoryUsed() == 0
