@@ -150,7 +150,13 @@ class Service:
         self._writer = RecordWriter(settings)
         self._times = Times(store, self._clock.read_time, self._cluster.status)
         self._streams = StreamReader(
-            store, self._admin, self._ranges, RecordDecoder(self._reading), self._clock.read_time, raw
+            store,
+            self._admin,
+            self._ranges,
+            RecordDecoder(self._reading),
+            self._clock.read_time,
+            raw,
+            lambda name: [entry.id for entry in self.catalog.writers(name)],
         )
         self._rows = RowReader(store, self._reading)
         self._lags = Lags(store, self._admin, lambda: self.catalog)
@@ -279,8 +285,9 @@ class Service:
         """Give an object rows (`present, k0.., c0.., ts`); they are durable when this returns."""
         if target.read_only:
             raise BindError(f'{target.KIND} "{target.name}" is read-only')
-        if target.query is not None and target.query in self.catalog.queries:
-            query = target.query
+        writers = [entry.id for entry in self.catalog.writers(target.name)] if target.derived else []
+        if writers:
+            query = target.query if target.query in writers else writers[0]
             for run in _runs(rows, len(target.schema.key)) if isinstance(target, Table) else (rows,):
                 self._coordinator.ask(partial(self._cluster.insert, query, _through_tick(run)))
             return

@@ -50,6 +50,11 @@ class Stream:
         """True when a query writes it, false when it reads a topic of someone else."""
         return self.query is not None
 
+    @property
+    def kept(self) -> bool:
+        """True when its rows come from queries, false when they come from a topic."""
+        return self.derived
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -74,6 +79,11 @@ class Table:
     def derived(self) -> bool:
         """True when a query writes it, false when it reads a topic of someone else."""
         return self.query is not None
+
+    @property
+    def kept(self) -> bool:
+        """Always true: also the rows of a table over a topic are kept by a query."""
+        return True
 
 
 CatalogObject = Stream | Table

@@ -58,7 +58,7 @@ class Backfill:
             return self._of_topics(first.topics, at, together, remap)
         assert self.publishing is not None
         with self.publishing.paused():
-            return self._of_derived_streams(keepers, first.topics, at, together, remap)
+            return self._of_derived_streams(keepers, dataflow, first.topics, at, together, remap)
 
     def set_floor(self, ends: Iterable[Moved]) -> None:
         """What sink topics hold up to here was written by a store that is given up: it will all be written again."""
@@ -106,6 +106,7 @@ class Backfill:
     def _of_derived_streams(
         self,
         keepers: Mapping[ObjectName, Program],
+        dataflow: Dataflow,
         topics: Set[TopicName],
         at: Ends,
         together: Mapping[QueryId, Program],
@@ -128,10 +129,11 @@ class Backfill:
             read = self._read({p: (starts[p], end) for p, end in until.items()})
             decoded = {name: reading for name, reading in readings.items() if reading.topic in read}
             return Piece(together, TickInputs(read, decoded=decoded), as_moved(until), _part(until, ends), last=False)
-        owed = sorted((o for o in self._store.owed()), key=lambda o: o.time)
+        owed = sorted(self._store.owed(), key=lambda o: (o.time, o.sink))
         rows: dict[ObjectName, pa.Table] = {}
-        for name, keeper in keepers.items():
-            parts = [self._store.owed_rows(keeper.query, o.time) for o in owed if o.sink == keeper.query]
+        for name in keepers:
+            writers = {writer.query for writer in dataflow.keepers(name)}
+            parts = [self._store.owed_rows(o.sink, o.time) for o in owed if o.sink in writers]
             if parts:
                 rows[name] = as_stream(parts)
         return Piece(together, TickInputs({}, rows), (), 1.0, last=True)

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from holdfast.coordinator.publishing import OutboxStore, Publishing
 from holdfast.crash import crash_point
 from holdfast.errors import HoldfastError, ReadError, TopicChanged
 from holdfast.kafka.admin import Admin
-from holdfast.names import CollectionId, QueryId, TopicName
+from holdfast.names import CollectionId, ObjectName, QueryId, TopicName
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.functions.registry import CURRENT, Release
 from holdfast.runtime.plan.codec import decode
@@ -73,7 +74,7 @@ class Cluster:
         self._catalog = catalog
         self._remove(catalog)
         for found in catalog.objects.values():
-            self.dataflow.declare(found.name, found.topic)
+            self.dataflow.declare(found.name, found.topic, kept=found.kept)
             keeper = QueryId(f"TABLE_{found.name}")
             if isinstance(found, Table) and not found.derived and keeper not in self.progress:
                 self._start(keeper, partial(_table_program, found))
@@ -266,7 +267,8 @@ class Cluster:
             return False
         riders = self._riders_of(piece.queries.values())
         with metrics.TICK_SECONDS.labels("backfill").time():
-            stage, outcome = self._ticker.run(self.dataflow, {**piece.queries, **riders}, piece.inputs)
+            inputs = replace(piece.inputs, riders=frozenset(riders))
+            stage, outcome = self._ticker.run(self.dataflow, {**piece.queries, **riders}, inputs)
             for query in piece.queries.keys() - outcome.failed.keys():
                 stage.move(query, [*piece.moved, (Place.RIDING if piece.last else Place.OWN).mark()])
             for query in riders.keys() & outcome.failed.keys():
@@ -280,13 +282,9 @@ class Cluster:
         return True
 
     def _riders_of(self, programs: Iterable[Program]) -> dict[QueryId, Program]:
-        """Running queries behind queries that catch up: these had failed, and go on where they had stopped."""
+        """Running queries behind queries that catch up: these had failed, or write to a stream that has others."""
         running = self._running()
-        found: dict[QueryId, Program] = {}
-        for program in programs:
-            readers = [p for p in self.dataflow.readers(program.object) if p.query in running]
-            found |= {p.query: p for p in readers} | self._riders_of(readers)
-        return found
+        return {q: p for program in programs for q, p in self.dataflow.downstream(program, running).items()}
 
     def insert(self, query: QueryId, rows: pa.Table) -> None:
         """Rows that a user gives a derived object: they go through a tick of their own."""
@@ -338,9 +336,12 @@ class Cluster:
     def _upstream_runs(self, program: Program) -> bool:
         """Whether what a query reads is there: its topics in the remap, and the other queries running."""
         followed = {moved.topic for moved in self._store.remap_ends()}
-        keepers = [self.dataflow.keeper(name) for name in program.needs]
-        running = all(k is not None and self.progress[k.query].status is Status.RUNNING for k in keepers)
-        return running and program.topics <= followed
+        return program.topics <= followed and all(self._is_up(name) for name in program.needs)
+
+    def _is_up(self, name: ObjectName) -> bool:
+        """Whether an object can be read: of several that write a stream one may stand still, none be building."""
+        found = {self.progress[keeper.query].status for keeper in self.dataflow.keepers(name)}
+        return Status.RUNNING in found and Status.BUILDING not in found
 
     def _show(self, programs: Iterable[Program]) -> None:
         """Make the collections of queries that have caught up readable."""

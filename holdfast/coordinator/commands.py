@@ -76,7 +76,7 @@ class Commands:
         commands = commands_for(
             bound, text=text, number=self._next_number, properties=_kept(properties), store_id=self._store_id
         )
-        after = self.catalog
+        before = after = self.catalog
         for command in commands:
             after = apply(after, command)
         self._check_runs(after)
@@ -89,9 +89,8 @@ class Commands:
         self.settle()
         for command in commands:
             self._delete_topic(command, bound)
-        query = next((q for q in after.queries if isinstance(bound, BoundCreateAs) and after.find(bound.target.name)
-                      and after.queries[q].sink == bound.target.name), None)  # fmt: skip
-        return Done(_message(bound), offset, query)
+        started = next((query for query in after.queries if query not in before.queries), None)
+        return Done(_message(bound), offset, started)
 
     def settle(self) -> None:
         """Make the topics of the catalog and run its queries; what fails now is tried again between ticks.
@@ -142,9 +141,6 @@ class Commands:
                 raise HoldfastError(entry.reason)
             plan = decode(entry.plan).query
             assert plan is not None
-            sink = after.find(entry.sink) if entry.sink is not None else None
-            if sink is not None and sink.query != id_:
-                raise NotYetSupported(Feature.STATEMENT, "INSERT INTO … SELECT")
             build_query(plan, sources)
 
     def _create_topics(self, catalog: Catalog) -> None:

@@ -9,10 +9,14 @@ from holdfast.runtime.program import Program
 
 @dataclass
 class Dataflow:
-    """The programs of a cluster. An object is kept by at most one program; a stream over a topic by none."""
+    """The programs of a cluster. A table is kept by one program, a derived stream by all that write to it.
+
+    A stream over a topic that others write is kept by none, also when programs write there: its rows come by the topic.
+    """
 
     programs: dict[QueryId, Program] = field(default_factory=dict)
     topics: dict[ObjectName, TopicName] = field(default_factory=dict)
+    kept: set[ObjectName] = field(default_factory=set)
 
     def object_of(self, topic: TopicName, names: Sequence[ObjectName]) -> ObjectName | None:
         """The kept object of a topic among the names that a plan reads, as `build` asks for it."""
@@ -21,11 +25,16 @@ class Dataflow:
                 return name
         return None
 
-    def declare(self, name: ObjectName, topic: TopicName) -> None:
+    def declare(self, name: ObjectName, topic: TopicName, *, kept: bool) -> None:
         self.topics[name] = topic
+        if kept:
+            self.kept.add(name)
+        else:
+            self.kept.discard(name)
 
     def forget(self, name: ObjectName) -> None:
         self.topics.pop(name, None)
+        self.kept.discard(name)
 
     def add(self, program: Program) -> None:
         self.programs[program.query] = program
@@ -33,13 +42,25 @@ class Dataflow:
     def remove(self, query: QueryId) -> Program | None:
         return self.programs.pop(query, None)
 
+    def keepers(self, name: ObjectName) -> list[Program]:
+        """The programs that keep an object."""
+        return [p for p in self.programs.values() if p.object == name] if name in self.kept else []
+
     def keeper(self, name: ObjectName) -> Program | None:
-        """The program that keeps an object."""
-        return next((p for p in self.programs.values() if p.object == name), None)
+        """The program that keeps a table, or the first of those that keep a stream."""
+        return next(iter(self.keepers(name)), None)
 
     def readers(self, name: ObjectName) -> list[Program]:
         """The programs that an object's rows drive."""
         return [p for p in self.programs.values() if name in p.objects]
+
+    def downstream(self, program: Program, among: Mapping[QueryId, Program]) -> dict[QueryId, Program]:
+        """Those of some programs that a program's rows reach."""
+        found: dict[QueryId, Program] = {}
+        for reader in self.readers(program.object):
+            if reader.query in among and reader.query not in found:
+                found |= {reader.query: reader} | self.downstream(reader, among)
+        return found
 
     def askers(self, name: ObjectName) -> list[Program]:
         """The programs that need an object, driven by it or not."""
@@ -47,7 +68,7 @@ class Dataflow:
 
     def depth(self, program: Program) -> int:
         """How many rounds come before a program's first stage."""
-        upstream = [keeper for name in program.needs if (keeper := self.keeper(name)) is not None]
+        upstream = [keeper for name in program.needs for keeper in self.keepers(name)]
         return max((self.depth(keeper) + keeper.rounds for keeper in upstream), default=0)
 
     def rounds(self, queries: Mapping[QueryId, Program]) -> Iterator[list[tuple[Program, int]]]:

@@ -57,7 +57,6 @@ class Outcome:
     """What a tick did beside what it staged."""
 
     failed: dict[QueryId, str] = field(default_factory=dict)
-    streams: dict[ObjectName, pa.Table] = field(default_factory=dict)
     undecodable: list[Undecodable] = field(default_factory=list)
     touched: set[QueryId] = field(default_factory=set)
 
@@ -67,12 +66,17 @@ class TickInputs:
     """The records of topics; and rows of objects that come from elsewhere than their own query.
 
     `objects` are rows of streams (`k0.., c0.., ts, part, off`) or deltas of tables. `decoded` says how an object's
-    rows are read from its topic instead, while a query catches up on it.
+    rows are read from its topic instead, while a query catches up on it. `riders` are queries that have had all this:
+    they run along for what the others give in the tick.
     """
 
     topics: Mapping[TopicName, ViewInput]
     objects: Mapping[ObjectName, pa.Table] = field(default_factory=dict)
     decoded: Mapping[ObjectName, TopicInput] = field(default_factory=dict)
+    riders: frozenset[QueryId] = frozenset()
+
+
+NO_INPUTS = TickInputs({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ class _Run:
     ) -> None:
         self.engine, self.dataflow, self.queries, self.inputs, self.stage = engine, dataflow, queries, inputs, stage
         self.decoder = decoder
-        self.objects: dict[ObjectName, pa.Table] = dict(inputs.objects)
+        self.objects: dict[ObjectName, pa.Table] = {}
         self.merged: set[StateId] = set()
         self.held: dict[tuple[QueryId, int], pa.Table] = {}
         self.bad: dict[str, TopicInput] = {}
@@ -141,11 +145,20 @@ class _Run:
     def run(self) -> Outcome:
         for planned in self.dataflow.rounds(self.queries):
             planned = [(p, i) for p, i in planned if p.query not in self.outcome.failed]
-            ready = {(p.query, i) for p, i in planned if self._has_rows(p, i)}
-            if ready:
-                self._round(planned, ready)
+            riding = [(p, i) for p, i in planned if p.query in self.inputs.riders]
+            for together in ([(p, i) for p, i in planned if p.query not in self.inputs.riders], riding):
+                ready = {(p.query, i) for p, i in together if self._has_rows(p, i)}
+                if ready:
+                    self._round(together, ready)
         self._log_undecodable()
         return self.outcome
+
+    def _inputs(self, program: Program) -> TickInputs:
+        return NO_INPUTS if program.query in self.inputs.riders else self.inputs
+
+    def _object(self, program: Program, name: ObjectName) -> pa.Table | None:
+        made = self.objects.get(name)
+        return self._inputs(program).objects.get(name) if made is None else made
 
     def give(self, given: Given) -> None:
         if given.program.collection is None:
@@ -160,9 +173,9 @@ class _Run:
     def _drives(self, program: Program, source: Input) -> bool:
         match source:
             case TopicInput(topic=topic):
-                return topic in self.inputs.topics
+                return topic in self._inputs(program).topics
             case ObjectInput(name=name):
-                return name in self.objects or name in self.inputs.decoded
+                return self._object(program, name) is not None or name in self._inputs(program).decoded
             case StateInput(state=state):
                 return state in self.merged
             case Held(stage=stage):
@@ -221,11 +234,11 @@ class _Run:
             for source in program.stages[index].inputs:
                 match source:
                     case TopicInput():
-                        self._topic(source, inputs, derived)
+                        self._topic(program, source, inputs, derived)
                         uses[source.view] = uses.get(source.view, 0) + 1
-                    case ObjectInput(name=name) if name not in self.objects and name in self.inputs.decoded:
-                        read = self.inputs.decoded[name]
-                        self._topic(read, inputs, derived)
+                    case ObjectInput(name=name) if name not in self.objects and name in self._inputs(program).decoded:
+                        read = self._inputs(program).decoded[name]
+                        self._topic(program, read, inputs, derived)
                         derived[source.view] = f"SELECT *, NOT tombstone AS present FROM {read.view} WHERE bad = 0"
                     case _:
                         rows = self._rows(program, source)
@@ -237,7 +250,7 @@ class _Run:
     def _rows(self, program: Program, source: RowsInput) -> pa.Table | None:
         match source:
             case ObjectInput(name=name) | Changes(name=name):
-                return self.objects.get(name)
+                return self._object(program, name)
             case StateInput(state=state):
                 return self.stage.state_delta(state) if state in self.merged else None
             case Recall(state=state):
@@ -255,20 +268,23 @@ class _Run:
         found: set[int] = set()
         for source in program.sources:
             rows: ViewInput | None = None
+            inputs = self._inputs(program)
             if isinstance(source, TopicInput):
-                rows = self.inputs.topics.get(source.topic)
-            elif source.name in self.objects:
-                rows = self.objects[source.name]
-            elif source.name in self.inputs.decoded:
-                rows = self.inputs.topics.get(self.inputs.decoded[source.name].topic)
+                rows = inputs.topics.get(source.topic)
+            elif (made := self._object(program, source.name)) is not None:
+                rows = made
+            elif source.name in inputs.decoded:
+                rows = inputs.topics.get(inputs.decoded[source.name].topic)
             if isinstance(rows, TopicRange):
                 found |= {part.partition for part in rows.ranges}
             elif rows is not None:
                 found |= set(rows.column("part").unique().to_pylist())
         return pa.table({"k0": pa.array(sorted(found), pa.int32())})
 
-    def _topic(self, source: TopicInput, inputs: dict[str, ViewInput], derived: dict[str, str]) -> None:
-        inputs[topic_view(source.topic)] = self.inputs.topics.get(source.topic, RECORDS.empty_table())
+    def _topic(
+        self, program: Program, source: TopicInput, inputs: dict[str, ViewInput], derived: dict[str, str]
+    ) -> None:
+        inputs[topic_view(source.topic)] = self._inputs(program).topics.get(source.topic, RECORDS.empty_table())
         derived[source.view] = self.decoder.sql(source)
 
     def _sorted_out(self, stage: Stage, rows: pa.Table) -> pa.Table:
@@ -308,8 +324,8 @@ class _Run:
         rows = rows.sort_by([("part", "ascending"), ("off", "ascending")]) if rows.num_rows > 1 else rows
         if program.sink is not None:
             self.stage.append(program.query, rows.drop_columns(["part", "off"]))
-        self.outcome.streams[program.object] = rows
-        self.objects[program.object] = rows
+        if program.object in self.dataflow.kept:
+            self.objects[program.object] = behind(self.objects.get(program.object), rows)
 
     def _show(self, program: Program) -> None:
         assert program.collection is not None
@@ -328,6 +344,16 @@ class _Run:
 
     def _reader_of(self, source: TopicInput) -> ObjectName:
         return next(p.object for p in self.queries.values() if source in p.sources)
+
+
+def behind(first: pa.Table | None, rows: pa.Table) -> pa.Table:
+    """What one more query writes to a stream, behind what others have written in the same tick."""
+    if first is None:
+        return rows
+    step = pc.max(first.column("off")).as_py() + 1 - pc.min(rows.column("off")).as_py()
+    at = rows.schema.get_field_index("off")
+    moved = rows.set_column(at, "off", pc.add(rows.column("off"), pa.scalar(step, pa.int64())))
+    return pa.concat_tables([first, moved.select(first.column_names)])
 
 
 def _merging(program: Program, action: MergeInto, rows: pa.Table) -> Merging:

@@ -6,7 +6,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from holdfast.catalog.objects import CatalogObject
-from holdfast.names import TopicName
+from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.runtime.decode import RecordDecoder
 from holdfast.runtime.program import TopicInput
 from holdfast.runtime.serdes.decoding import Decoder
@@ -48,9 +48,10 @@ class StreamReader:
         decoder: RecordDecoder,
         read_time: Callable[[], Time],
         records: Callable[[pa.Table], pa.Table],
+        writers: Callable[[ObjectName], Iterable[QueryId]],
     ) -> None:
         self._store, self._admin, self._ranges, self._decoder = store, admin, ranges, decoder
-        self._read_time, self._records = read_time, records
+        self._read_time, self._records, self._writers = read_time, records, writers
         self._decoded: Shared[pa.Table] = Shared(KEPT_BATCHES)
 
     def start(self, stream: CatalogObject, *, earliest: bool) -> StreamPlace:
@@ -67,7 +68,8 @@ class StreamReader:
         if stream.query is None:
             marks = self._store.remap_at(time)
         else:
-            owed = [owed.time for owed in self._store.owed() if owed.sink == stream.query]
+            writers = set(self._writers(stream.name))
+            owed = [owed.time for owed in self._store.owed() if owed.sink in writers]
             time = Time(min(time, *(at - 1 for at in owed))) if owed else time
             marks = self._store.published_at(self._store.last_time())
         return time, {(m.topic, m.partition): m.end_offset for m in marks if m.topic == stream.topic}

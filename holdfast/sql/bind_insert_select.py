@@ -32,6 +32,7 @@ def bind_insert_select(
         raise WrongObjectKind(
             f'"{target.name}" is a stream, and the result of this query is a table', position=statement.select.position
         )
+    _check_cycle(statement, target, query, catalog)
     _check_schema(statement, target, schema_of(query))
     if result_window(query) != target.window:
         raise BindError(
@@ -51,6 +52,29 @@ def _check_target(statement: sql.InsertSelect, target: CatalogObject) -> None:
         )
     if target.schema.headers:
         raise NotSupported(f'cannot insert into "{target.name}", which has HEADER columns', position=position)
+
+
+def _check_cycle(statement: sql.InsertSelect, target: CatalogObject, query: BoundQuery, catalog: Catalog) -> None:
+    """Refuse to write what the query reads, where no topic is between: a tick would never end."""
+    reached: dict[str, str] = {}
+    waiting = [(source.object.name, "") for source in query.sources] if target.derived else []
+    while waiting:
+        name, reader = waiting.pop()
+        if name not in reached and catalog.object(name).kept:
+            reached[name] = reader
+            waiting += [(source, name) for writer in catalog.writers(name) for source in writer.sources]
+    if target.name not in reached:
+        return
+    path, reader = [f'"{target.name}"'], reached[target.name]
+    while reader:
+        path.append(f'"{reader}"')
+        reader = reached[reader]
+    raise NotSupported(
+        f'the query would read what it writes to "{target.name}"',
+        detail=f"It reads {', which reads '.join(reversed(path))}.",
+        hint="Write to a stream over a topic of its own, CREATE STREAM … (columns) WITH (KAFKA_TOPIC = …).",
+        position=statement.select.position,
+    )
 
 
 def _widened(query: BoundQuery, schema: Schema) -> BoundQuery:

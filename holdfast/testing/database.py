@@ -70,7 +70,13 @@ class Database:
         self._wakeup = Wakeup()
         self._times = Times(self._store, lambda: Time(self._time), self._progress)
         self._streams = StreamReader(
-            self._store, self.topics, self.topics, self._decoder, lambda: Time(self._time), raw
+            self._store,
+            self.topics,
+            self.topics,
+            self._decoder,
+            lambda: Time(self._time),
+            raw,
+            lambda name: [entry.id for entry in self.catalog.writers(name)],
         )
         self._rows = RowReader(self._store, self._engine)
         self._time = 0
@@ -138,7 +144,7 @@ class Database:
             flow.forget(name)
             self._store.drop_collection(CollectionId(name))
         for found in catalog.objects.values():
-            flow.declare(found.name, found.topic)
+            flow.declare(found.name, found.topic, kept=found.kept)
         for table in catalog.tables:
             if not table.derived:
                 self._start(QueryId(f"TABLE_{table.name}"), partial(_table_program, table))
@@ -148,9 +154,6 @@ class Database:
     def _query_program(self, encoded: bytes) -> Program:
         plan = decode(encoded).query
         assert plan is not None
-        sink = self.catalog.find(plan.sink) if isinstance(plan.sink, str) else None
-        if sink is not None and sink.query != plan.query_id:
-            raise NotYetSupported(Feature.STATEMENT, "INSERT INTO … SELECT")
         return build_query(plan, self._dataflow)
 
     def _start(self, query: QueryId, build: Callable[[], Program]) -> None:
@@ -170,32 +173,37 @@ class Database:
 
     def _catch_up(self, program: Program) -> None:
         """Give a new query what was there before it."""
-        own = {program.query: program}
+        others = {q: p for q, p in self._dataflow.programs.items() if q != program.query}
+        riders = self._dataflow.downstream(program, others)
+        own = {program.query: program, **riders}
         tables: dict[ObjectName, pa.Table] = {}
         for source in program.sources:
             if isinstance(source, TopicInput):
                 for offset in range(self.topics.end(source.topic)):
-                    self._tick(TickInputs({source.topic: self.topics.raw(source.topic, offset, offset + 1)}), own)
+                    records = self.topics.raw(source.topic, offset, offset + 1)
+                    self._tick(TickInputs({source.topic: records}, riders=frozenset(riders)), own)
                 continue
             keeper = self._dataflow.keeper(source.name)
             assert keeper is not None
             if keeper.collection is None:
-                self._catch_up_on(source.name, keeper, own)
+                self._catch_up_on(source.name, keeper, own, frozenset(riders))
                 continue
             pages = list(self._store.snapshot(keeper.collection, Time(self._time))) if self._time else []
             if pages:
                 tables[source.name] = as_delta(pages, keeper.layout)
         if tables:
-            self._tick(TickInputs({}, tables), own)
+            self._tick(TickInputs({}, tables, riders=frozenset(riders)), own)
 
-    def _catch_up_on(self, name: ObjectName, keeper: Program, own: Mapping[QueryId, Program]) -> None:
+    def _catch_up_on(
+        self, name: ObjectName, keeper: Program, own: Mapping[QueryId, Program], riders: frozenset[QueryId]
+    ) -> None:
         self.publish()
         assert keeper.sink is not None
         topic, decoder = keeper.sink.topic, Decoder(keeper.schema, keeper.sink.encoder.formats)
         reading = TopicInput(topic, decoder, decoded_view(topic, decoder))
         for offset in range(self.topics.end(topic)):
             records = self.topics.raw(topic, offset, offset + 1)
-            self._tick(TickInputs({topic: records}, decoded={name: reading}), own)
+            self._tick(TickInputs({topic: records}, decoded={name: reading}, riders=riders), own)
 
     # -- records -------------------------------------------------------------------------------------
 
@@ -231,9 +239,10 @@ class Database:
         if target.read_only:
             raise BindError(f'{target.KIND} "{target.name}" is read-only')
         row = row_of(bound, self._store, 0)
-        if target.query is not None and target.query in self._dataflow.programs:
+        keeper = self._dataflow.keeper(target.name) if target.derived else None
+        if keeper is not None:
             row = row.append_column("part", pa.array([0], pa.int32())).append_column("off", pa.array([0], pa.int64()))
-            self._tick(TickInputs({}), self._dataflow.programs, given=Given(self._dataflow.programs[target.query], row))
+            self._tick(TickInputs({}), self._dataflow.programs, given=Given(keeper, row))
             return
         encoded = Encoder(target.schema, target.formats).encode(row, self._store)
         self.feed(target.topic, [Written(**record) for record in encoded.to_pylist()])

@@ -87,7 +87,7 @@ class Driver:
     def _install(self) -> None:
         self.catalog = fold(decode_command(key, value) for key, value in self.commands)
         for found in self.catalog.objects.values():
-            self.dataflow.declare(found.name, found.topic)
+            self.dataflow.declare(found.name, found.topic, kept=found.kept)
         for table in self.catalog.tables:
             if not table.derived:
                 self._add(QueryId(f"TABLE_{table.name}"), partial(_table_program, table))
@@ -154,13 +154,12 @@ class Driver:
 
     def sent(self, name: str) -> list[Sent]:
         """All records that the sink topic of an object is owed, as they will be written, oldest first."""
-        program = self.program(name)
-        assert program.sink is not None
+        sinks = {program.query: program.sink for program in self.dataflow.keepers(ObjectName(name))}
         found = []
-        for owed in sorted(self.store.owed(), key=lambda owed: owed.time):
-            if owed.sink == program.query:
+        for owed in sorted(self.store.owed(), key=lambda owed: (owed.time, owed.sink)):
+            if (sink := sinks.get(owed.sink)) is not None:
                 rows = self.store.owed_rows(owed.sink, owed.time)
-                found += [Sent(**row) for row in program.sink.encoder.encode(rows, self.store).to_pylist()]
+                found += [Sent(**row) for row in sink.encoder.encode(rows, self.store).to_pylist()]
         return found
 
     def rows(self, name: str, at: Time | None = None) -> list[tuple[Any, ...]]:

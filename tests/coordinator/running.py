@@ -1,0 +1,61 @@
+"""What tests of a running service do with it."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from holdfast.app import Service
+from holdfast.errors import HoldfastError
+from holdfast.kafka.records import Partition
+from holdfast.names import TopicName
+from holdfast.sql.bind import bind
+from holdfast.sql.bound import BoundInsert, BoundSelect
+from holdfast.sql.parse import statements
+
+SECONDS = 120
+
+
+def run(service: Service, sql: str, properties: Mapping[str, str] | None = None) -> None:
+    """Run statements as a client does."""
+    for parsed in statements(sql):
+        bound = bind(parsed.statement, service.catalog, {})
+        if isinstance(bound, BoundInsert):
+            service.insert(bound)
+        else:
+            service.execute(parsed, properties or {})
+
+
+def rows(service: Service, table: str) -> set[tuple[Any, ...]]:
+    """The rows of a table; none while it is being built."""
+    bound = bind(next(iter(statements(f"SELECT * FROM {table};"))).statement, service.catalog, {})
+    assert isinstance(bound, BoundSelect)
+    try:
+        return {tuple(row.values()) for row in service.pull(bound).rows.to_pylist()}
+    except HoldfastError:
+        return set()
+
+
+def records(service: Service, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+    """The committed records of a topic, by partition and offset."""
+    return [(row["key"], row["value"]) for row in raw_records(service, topic)]
+
+
+def raw_records(service: Service, topic: str) -> list[dict[str, Any]]:
+    name = TopicName(topic)
+    known = service._admin.describe([name])[name]
+    partitions: list[Partition] = [(name, number) for number in range(known.partitions)]
+    starts, ends = service._admin.starts(partitions), service._admin.ends(partitions)
+    found = service._ranges.read({p: (starts[p], ends[p]) for p in partitions})
+    return sorted(found.to_pylist(), key=lambda row: (row["partition"], row["offset"]))
+
+
+def states(service: Service) -> dict[str, str]:
+    return {str(query.id): query.state for query in service.queries()}
+
+
+def wait(get: Callable[[], Any], expected: Any) -> None:
+    """Wait until something is as expected."""
+    deadline = time.monotonic() + SECONDS
+    while (found := get()) != expected and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert found == expected
