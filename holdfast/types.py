@@ -91,6 +91,10 @@ def is_scalar(type_: SqlType) -> bool:
     return isinstance(type_, (Scalar, Decimal))
 
 
+HEADERS = Array(Struct((StructField("KEY", Scalar.STRING), StructField("VALUE", Scalar.BYTES))))
+"""All headers of a record."""
+
+
 class Role(Enum):
     """What a column is for its relation."""
 
@@ -133,6 +137,11 @@ class Schema:
     @property
     def headers(self) -> tuple[Column, ...]:
         return tuple(c for c in self.columns if c.role is Role.HEADERS)
+
+    @property
+    def row(self) -> tuple[Column, ...]:
+        """The value columns as rows have them: those of headers are behind the others."""
+        return (*self.value, *(Column(c.name, c.type) for c in self.headers))
 
     def find(self, name: str) -> Column | None:
         return next((c for c in self.columns if c.name == name), None)

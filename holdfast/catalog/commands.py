@@ -46,6 +46,8 @@ class CommandType(StrEnum):
     TABLE = "table"
     TYPE = "type"
     TERMINATE = "terminate"
+    PAUSE = "pause"
+    RESUME = "resume"
 
 
 class CommandAction(StrEnum):
@@ -148,6 +150,8 @@ def apply(catalog: Catalog, command: Command, *, replan: Replan | None = None) -
         return _quarantine(catalog, command, command.problem)
     if command.id.type == CommandType.TERMINATE:
         return _terminate(catalog, command.id.entity)
+    if command.id.type in STATES:
+        return _set_state(catalog, command.id.entity, STATES[command.id.type])
     plan = command.plan
     if plan is None:
         if replan is None:
@@ -218,6 +222,18 @@ def _entry(command: Command, query: QueryPlan, encoded: bytes) -> QueryEntry:
         properties=command.properties,
         release=command.release,
     )
+
+
+STATES: Mapping[str, QueryState] = {CommandType.PAUSE: QueryState.PAUSED, CommandType.RESUME: QueryState.RUNNING}
+"""What a command without a plan makes of a query."""
+
+
+def _set_state(catalog: Catalog, entity: str, state: QueryState) -> Catalog:
+    """A query in quarantine stays there, and one that is gone is not missed."""
+    entry = catalog.queries.get(QueryId(entity))
+    if entry is None or entry.state is QueryState.INCOMPATIBLE:
+        return catalog
+    return catalog.with_query(replace(entry, state=state))
 
 
 def _terminate(catalog: Catalog, entity: str) -> Catalog:

@@ -90,9 +90,10 @@ CatalogObject = Stream | Table
 
 
 class QueryState(StrEnum):
-    """What the command topic says of a query; whether it has failed or is paused, the coordinator knows."""
+    """What the command topic says of a query; whether it is being built or has failed, the coordinator knows."""
 
     RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
     INCOMPATIBLE = "INCOMPATIBLE"
 
 

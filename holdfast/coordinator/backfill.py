@@ -160,6 +160,8 @@ def as_delta(pages: list[pa.Table], layout: Layout) -> pa.Table:
 def as_stream(tables: list[pa.Table]) -> pa.Table:
     """Rows of an outbox as rows of a stream, in their order."""
     rows = pa.concat_tables(tables)
+    headers = f"k{sum(name.startswith('k') for name in rows.column_names) - 1}"
+    rows = rows.rename_columns(["hdr" if name == headers else name for name in rows.column_names])
     order = pa.array(range(rows.num_rows), pa.int64())
     return rows.append_column("part", pa.repeat(pa.scalar(0, pa.int32()), rows.num_rows)).append_column("off", order)
 

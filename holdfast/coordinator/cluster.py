@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -80,9 +80,41 @@ class Cluster:
                 self._start(keeper, partial(_table_program, found))
         self._follow_topics(catalog)
         for entry in catalog.queries.values():
-            if entry.id not in self.progress and entry.state is QueryState.RUNNING:
+            paused = entry.id in self.progress and self.progress[entry.id].status is Status.PAUSED
+            if entry.state is QueryState.RUNNING and paused:
+                self.progress.pop(entry.id)
+            if entry.id not in self.progress and entry.state is not QueryState.INCOMPATIBLE:
                 self._start(entry.id, partial(self._query_program, entry), latest=_latest(entry))
         self._installed_at = time.monotonic()
+
+    def pause(self) -> None:
+        """Stop what the catalog has paused, where it is now. Between ticks, and not before rows can be published."""
+        for entry in self._catalog.queries.values():
+            if entry.state is not QueryState.PAUSED or entry.id not in self.dataflow.programs:
+                continue
+            status = self.progress[entry.id].status
+            if status is Status.RUNNING:
+                stage = self._store.stage()
+                stage.move(entry.id, self._paused_at(self.dataflow.programs[entry.id]))
+                self._commit(stage, Outcome())
+            self.progress[entry.id] = Progress(Status.PAUSED)
+
+    def _paused_at(self, program: Program) -> list[Moved]:
+        """Where a running query is, so that it can go on from there: behind what its streams have published.
+
+        Between two times a table's changes are not kept: a query over tables is built anew.
+        """
+        keepers = [self.dataflow.keeper(name) for name in program.objects]
+        if any(keeper is None or keeper.sink is None or keeper.collection is not None for keeper in keepers):
+            return [Place.LOST.mark()]
+        own = [*self._ends_of(program), Place.OWN.mark()]
+        if not keepers:
+            return own
+        assert self.publishing is not None
+        with self.publishing.flushed():
+            published = self._store.published_at(self._store.last_time())
+        topics = {self.dataflow.topics[name] for name in program.objects}
+        return [*(moved for moved in published if moved.topic in topics), *own]
 
     def sinks(self) -> dict[QueryId, Sink]:
         """Where the rows of each query go."""
@@ -99,14 +131,14 @@ class Cluster:
             self.progress[query] = Progress(Status.ERROR, reason=str(error))
             log.error("query %s cannot run: %s", query, error)
             return
+        if program.sink is not None:
+            self._store.create_outbox(query, program.layout)
         if place_of(self._store.positions(query)) is Place.LOST:
             self._reset(program)
         if program.collection is not None:
             self._store.create_collection(program.collection, program.layout, window_ms=WINDOW_MS)
         for state, layout in program.states:
             self._store.create_state(state, layout)
-        if program.sink is not None:
-            self._store.create_outbox(query, program.layout)
         self.dataflow.add(program)
         positions = self._store.positions(query)
         if latest and not positions and not self._reads_table(program):
@@ -121,16 +153,28 @@ class Cluster:
             self.progress[query] = Progress(Status.BUILDING)
 
     def _reset(self, program: Program) -> None:
-        """Forget what a query has computed, for it to begin again; first have those that read it do so too."""
+        """Forget what a query has computed, for it to begin again; first have those that read it do so too.
+
+        A table's sink topic is told that its rows are gone: not all of them may come again.
+        """
         stage = self._store.stage()
         for reader in self._catalog.readers(program.object):
             stage.move(reader.id, [Place.LOST.mark()])
+        if program.collection is not None and program.sink is not None:
+            for gone in self._tombstones(program.collection):
+                stage.append(program.query, gone)
         self._commit(stage, Outcome())
         if program.collection is not None:
             self._store.drop_collection(program.collection)
         for state, _ in program.states:
             self._store.drop_state(state)
         self._store.forget_query(program.query)
+
+    def _tombstones(self, collection: CollectionId) -> Iterator[pa.Table]:
+        """The rows that a table has had last, as rows that are gone."""
+        upper = self._store.frontier(collection).upper if collection in self._store.collections() else Time(0)
+        for page in self._store.snapshot(collection, Time(upper - 1)) if upper else ():
+            yield page.append_column("present", pa.repeat(pa.scalar(False), page.num_rows))
 
     def _reads_table(self, program: Program) -> bool:
         """A table is its rows, whenever they came: a query over one always begins with them."""

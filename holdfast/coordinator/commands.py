@@ -14,7 +14,7 @@ from holdfast.errors import BindError, Feature, HoldfastError, NotYetSupported
 from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.log import CommandLog
 from holdfast.names import QueryId, StoreId, TopicName
-from holdfast.planner.commands import commands_for
+from holdfast.planner.commands import OfQueries, commands_for
 from holdfast.planner.plan import Plannable
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.serdes.decoding import Decoder
@@ -29,6 +29,8 @@ from holdfast.sql.bound import (
     BoundDropType,
     BoundInsertSelect,
     BoundNothing,
+    BoundPause,
+    BoundResume,
     BoundTerminate,
 )
 from holdfast.sql.statements import Statement
@@ -69,7 +71,7 @@ class Commands:
         bound = bind(statement, self.catalog, properties)
         if isinstance(bound, BoundNothing):
             return Done(bound.notice, -1)
-        if not isinstance(bound, Plannable | BoundTerminate):
+        if not isinstance(bound, Plannable | OfQueries):
             raise BindError("this statement does not change the catalog")
         if isinstance(bound, BoundCreateSource):
             self._check_topic(bound)
@@ -102,6 +104,7 @@ class Commands:
         try:
             self._create_topics(self.catalog)
             self._cluster.install(self.catalog)
+            self._cluster.pause()
             self._pending = False
         except HoldfastError as error:
             log.warning("the catalog is not yet all set up, trying again: %s", error)
@@ -191,7 +194,7 @@ def _kept(properties: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in properties.items() if name == "auto.offset.reset"}
 
 
-def _message(bound: Plannable | BoundTerminate) -> str:
+def _message(bound: Plannable | OfQueries) -> str:
     match bound:
         case BoundCreateSource(target=target) | BoundCreateAs(target=target):
             return f"{target.kind.title()} {target.name} created."
@@ -207,5 +210,9 @@ def _message(bound: Plannable | BoundTerminate) -> str:
             return f"Source {target.name} dropped."
         case BoundTerminate():
             return "Query terminated."
+        case BoundPause():
+            return "Query paused."
+        case BoundResume():
+            return "Query resumed."
         case _:
             assert_never(bound)

@@ -67,6 +67,7 @@ class Coordinator:
 
     def _work(self) -> None:
         self._commands.settle()
+        self._cluster.pause()
         building = self._cluster.build()
         self._cluster.tick(0.0 if building else POLL_SECONDS)
         self._clock.reserve_ahead()

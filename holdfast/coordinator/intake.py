@@ -10,7 +10,7 @@ from holdfast.config import Settings
 from holdfast.errors import TopicChanged
 from holdfast.kafka.consumer import TopicReader
 from holdfast.names import TopicName
-from holdfast.runtime.spark.engine import OffsetRange, TopicRange, ViewInput
+from holdfast.runtime.spark.engine import RECORDS, OffsetRange, TopicRange, ViewInput
 from holdfast.runtime.store.port import Moved
 
 Partition = tuple[TopicName, int]
@@ -105,7 +105,17 @@ def length(records: ViewInput) -> int:
 
 def raw(records: pa.Table) -> pa.Table:
     names = {"part": "partition", "off": "offset", "ts": "timestamp", "key": "key", "value": "value"}
-    return pa.table({name: records.column(column) for name, column in names.items()})
+    found = {name: records.column(column) for name, column in names.items()}
+    return pa.table({**found, "hdr": positional(records.column("headers"))})
+
+
+def positional(headers: pa.ChunkedArray) -> pa.Array:
+    """Headers with the names that the parts of a STRUCT have inside; nulls when there are none at all."""
+    whole, type_ = headers.combine_chunks(), RECORDS.field("hdr").type
+    if len(whole.flatten()) == 0:
+        return pa.nulls(len(whole), type_)
+    parts = [whole.values.field(i) for i in range(2)]
+    return pa.ListArray.from_arrays(whole.offsets, pa.StructArray.from_arrays(parts, fields=list(type_.value_type)))
 
 
 def as_moved(ends: Ends) -> tuple[Moved, ...]:

@@ -75,6 +75,13 @@ class Publishing:
         with self._turn:
             yield
 
+    @contextmanager
+    def flushed(self) -> Iterator[None]:
+        """All that is owed is published and settled, and nothing is published meanwhile; raises when Kafka cannot."""
+        with self._turn:
+            self._publish_all()
+            yield
+
     def drop(self, query: QueryId) -> None:
         """Publish what a query that ends still owes, if Kafka takes it now."""
         with self._turn:

@@ -26,13 +26,23 @@ from holdfast.sql.bound import (
     BoundDrop,
     BoundDropType,
     BoundInsertSelect,
+    BoundPause,
+    BoundResume,
     BoundTerminate,
 )
 from holdfast.sql.parse import parse
 
+OfQueries = BoundTerminate | BoundPause | BoundResume
+"""Statements that become a command without a plan for each of their queries."""
+TYPES: Mapping[type[OfQueries], CommandType] = {
+    BoundTerminate: CommandType.TERMINATE,
+    BoundPause: CommandType.PAUSE,
+    BoundResume: CommandType.RESUME,
+}
+
 
 def commands_for(
-    bound: Plannable | BoundTerminate,
+    bound: Plannable | OfQueries,
     *,
     text: str,
     number: int,
@@ -43,8 +53,8 @@ def commands_for(
 
     One command, or one for each query that a TERMINATE ends. `properties` are those that change results.
     """
-    if isinstance(bound, BoundTerminate):
-        ids = [CommandId(CommandType.TERMINATE, query.id, CommandAction.EXECUTE) for query in bound.queries]
+    if isinstance(bound, OfQueries):
+        ids = [CommandId(TYPES[type(bound)], query.id, CommandAction.EXECUTE) for query in bound.queries]
         return tuple(Command(id=id_, statement=text, store_id=store_id) for id_ in ids)
     encoded = encode(plan(bound, text=text, number=number))
     id_, extra = _id(bound), _kept(bound)

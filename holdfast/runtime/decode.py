@@ -41,7 +41,7 @@ class RecordDecoder:
             )
             bad = rows.column("bad")
             if UNKNOWN_SPELLING not in bad.unique().to_pylist():
-                return rows.filter(pa.compute.equal(bad, 0)).drop_columns(["bad", "tombstone"])
+                return rows.filter(pa.compute.equal(bad, 0)).drop_columns(["bad", "tombstone", "hdr"])
             self.learn(source, records)
 
     def _known(self, source: TopicInput) -> frozenset[str]:

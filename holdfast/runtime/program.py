@@ -4,17 +4,18 @@ A stage names the views that its SELECT reads. It runs in a tick that has rows f
 empty then. `Lookup`, `Changes` and `Recall` only add to what the others bring.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from holdfast.names import CollectionId, ObjectName, QueryId, StateId, TopicName
+from holdfast.runtime.expressions.physical import arrow_type
 from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.serdes.encoding import Encoder
 from holdfast.runtime.spark.fragment import Fragment
 from holdfast.runtime.store.port import Layout, Merge, RideAlong
 from holdfast.runtime.store.schemas import delta_schema, upsert_schema
-from holdfast.types import Schema
+from holdfast.types import HEADERS, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +178,14 @@ class Program:
 
 
 def stream_schema(layout: Layout) -> pa.Schema:
-    """Rows of a stream on their way to its readers: `k0.., c0.., ts, present, part, off`."""
-    return pa.schema([*upsert_schema(layout), pa.field("part", pa.int32()), pa.field("off", pa.int64())])
+    """Rows of a stream on their way to its readers: `k0.., c0.., ts, present, part, off, hdr`."""
+    more = [pa.field("part", pa.int32()), pa.field("off", pa.int64()), pa.field("hdr", arrow_type(HEADERS))]
+    return pa.schema([*upsert_schema(layout), *more])
+
+
+def with_headers(layout: Layout) -> Layout:
+    """How a stream's rows wait for its sink topic: their headers are one more column of the key, the last."""
+    return replace(layout, key=(*layout.key, HEADERS))
 
 
 def table_schema(layout: Layout) -> pa.Schema:

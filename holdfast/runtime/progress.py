@@ -20,6 +20,7 @@ class Status(StrEnum):
 
     BUILDING = "BUILDING"
     RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
     ERROR = "ERROR"
 
 

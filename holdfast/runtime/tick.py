@@ -322,8 +322,12 @@ class _Run:
         if "present" not in rows.column_names:
             rows = rows.append_column("present", pa.repeat(pa.scalar(True), rows.num_rows))
         rows = rows.sort_by([("part", "ascending"), ("off", "ascending")]) if rows.num_rows > 1 else rows
+        if "hdr" not in rows.column_names:
+            rows = rows.append_column("hdr", pa.nulls(rows.num_rows, RECORDS.field("hdr").type))
         if program.sink is not None:
-            self.stage.append(program.query, rows.drop_columns(["part", "off"]))
+            headers = f"k{len(program.layout.key) - 1}"
+            names = [headers if name == "hdr" else name for name in rows.column_names]
+            self.stage.append(program.query, rows.rename_columns(names))
         if program.object in self.dataflow.kept:
             self.objects[program.object] = behind(self.objects.get(program.object), rows)
 

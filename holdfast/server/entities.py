@@ -28,6 +28,8 @@ from holdfast.sql.bound import (
     BoundInsert,
     BoundInsertSelect,
     BoundNothing,
+    BoundPause,
+    BoundResume,
     BoundSelect,
     BoundStatement,
     BoundTerminate,
@@ -83,6 +85,10 @@ def command_id(bound: BoundStatement) -> str:
             return f"type/{quote(name)}/drop"
         case BoundTerminate(queries=queries):
             return f"terminate/{queries[0].id if len(queries) == 1 else 'ALL'}/execute"
+        case BoundPause(queries=queries):
+            return f"pause/{queries[0].id if len(queries) == 1 else 'ALL'}/execute"
+        case BoundResume(queries=queries):
+            return f"resume/{queries[0].id if len(queries) == 1 else 'ALL'}/execute"
         case BoundNothing():
             return "topic/none/execute"
         case _:

@@ -24,6 +24,8 @@ from holdfast.sql.bound import (
     BoundInsert,
     BoundInsertSelect,
     BoundNothing,
+    BoundPause,
+    BoundResume,
     BoundSelect,
     BoundTerminate,
 )
@@ -115,6 +117,8 @@ class _Run:
                 | BoundDropType()
                 | BoundDrop()
                 | BoundTerminate()
+                | BoundPause()
+                | BoundResume()
             ):
                 done = self._service.execute(parsed, self._session)
                 command = entities.command_id(bound)

@@ -63,7 +63,7 @@ class Projection:
         """The columns of the relation; `value` is the prefix of its value columns."""
         relation = self.bound.relation
         named = [ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(relation.schema.key)]
-        named += [ScopeColumn(c.name, c.type, f"{value}{i}") for i, c in enumerate(relation.schema.value)]
+        named += [ScopeColumn(c.name, c.type, f"{value}{i}") for i, c in enumerate(relation.schema.row)]
         if relation.window is not None:
             first = len(relation.schema.key)
             named += [ScopeColumn(c, type_, f"k{first + i}") for i, (c, type_) in enumerate(WINDOW_BOUNDS.items())]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import assert_never
 
-from holdfast.catalog.objects import NO_PROPERTIES
+from holdfast.catalog.objects import NO_PROPERTIES, QueryEntry
 from holdfast.catalog.snapshot import Catalog, wrong_kind
 from holdfast.errors import Feature, NotSupported, NotYetSupported
 from holdfast.runtime.functions.registry import function
@@ -14,7 +14,15 @@ from holdfast.sql.bind_insert import bind_insert
 from holdfast.sql.bind_insert_select import bind_insert_select
 from holdfast.sql.bind_query import bind_select
 from holdfast.sql.bind_type import bind_create_type, bind_drop_type
-from holdfast.sql.bound import BoundDrop, BoundExplain, BoundNothing, BoundStatement, BoundTerminate
+from holdfast.sql.bound import (
+    BoundDrop,
+    BoundExplain,
+    BoundNothing,
+    BoundPause,
+    BoundResume,
+    BoundStatement,
+    BoundTerminate,
+)
 from holdfast.sql.session import check_property
 
 __all__ = ["bind", "bind_select"]
@@ -55,7 +63,11 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
         case sql.Alter():
             return bind_alter(statement, catalog)
         case sql.Terminate():
-            return _bind_terminate(statement, catalog)
+            return BoundTerminate(queries=_queries(statement, catalog))
+        case sql.Pause():
+            return BoundPause(queries=_queries(statement, catalog))
+        case sql.Resume():
+            return BoundResume(queries=_queries(statement, catalog))
         case sql.ExplainStatement():
             format_ = statement.format or sql.ExplainFormat.TEXT
             return BoundExplain(bind(statement.statement, catalog, properties), statement.text, format_)
@@ -101,8 +113,7 @@ def _bind_drop(statement: sql.Drop, catalog: Catalog) -> BoundDrop | BoundNothin
     return BoundDrop(target=found, delete_topic=statement.delete_topic)
 
 
-def _bind_terminate(statement: sql.Terminate, catalog: Catalog) -> BoundTerminate:
+def _queries(statement: sql.Terminate | sql.Pause | sql.Resume, catalog: Catalog) -> tuple[QueryEntry, ...]:
     if statement.query is None:
-        return BoundTerminate(queries=tuple(catalog.queries.values()))
-    query = catalog.query(statement.query.text, position=statement.query.position)
-    return BoundTerminate(queries=(query,))
+        return tuple(catalog.queries.values())
+    return (catalog.query(statement.query.text, position=statement.query.position),)

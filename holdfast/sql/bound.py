@@ -181,6 +181,20 @@ class BoundTerminate:
     queries: tuple[QueryEntry, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundPause:
+    """Queries to stop where they are; they keep what they have."""
+
+    queries: tuple[QueryEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundResume:
+    """Queries to go on with."""
+
+    queries: tuple[QueryEntry, ...]
+
+
 class SelectKind(StrEnum):
     """How a SELECT answers: once, on and on, or once and then on and on."""
 
@@ -227,6 +241,8 @@ BoundStatement = (
     | BoundDropType
     | BoundAlter
     | BoundTerminate
+    | BoundPause
+    | BoundResume
     | BoundSelect
     | BoundExplain
     | BoundNothing

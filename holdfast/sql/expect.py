@@ -72,7 +72,7 @@ def _kind(accepted: frozenset[str], keywords: frozenset[str], read: list[Token])
         if "STRING" in accepted:
             return Kind.PROPERTY
         return Kind.COLUMN if first == "INSERT" else None
-    if last.upper() in ("TERMINATE", "EXPLAIN"):
+    if last.upper() in ("TERMINATE", "PAUSE", "RESUME", "EXPLAIN"):
         return Kind.QUERY
     if last.upper() in OF_RELATIONS or (first == "DROP" and last.type not in NAMES):
         return Kind.RELATION

@@ -86,6 +86,10 @@ MANUAL: Mapping[str, Entry] = {
     ),
     "undefine": Entry("UNDEFINE", "Forget a variable.", "UNDEFINE city;"),
     "terminate": Entry("TERMINATE", "End a query, or all; what they wrote stays.", "TERMINATE ALL;"),
+    "pause": Entry(
+        "PAUSE", "Stop a query, or all, where it is; RESUME lets it go on from there.", "PAUSE CTAS_PER_CITY_3;"
+    ),
+    "resume": Entry("RESUME", "Let a paused query, or all, go on.", "RESUME ALL;"),
     "select": Entry(
         "SELECT",
         "Ask a table once (a pull query), or with EMIT CHANGES follow every change from now on (a push query).",

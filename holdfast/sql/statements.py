@@ -352,6 +352,22 @@ class Terminate:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """`PAUSE query` or, with no query, `PAUSE ALL`."""
+
+    query: Identifier | None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """`RESUME query` or, with no query, `RESUME ALL`."""
+
+    query: Identifier | None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """A statement that ksqlDB or Materialize has and this release does not run, by its leading words."""
 
@@ -379,5 +395,7 @@ Statement = (
     | Define
     | Undefine
     | Terminate
+    | Pause
+    | Resume
     | Refused
 )

@@ -46,6 +46,11 @@ def _identifier(name: Name) -> sql.Identifier:
     return sql.Identifier(str(name), name.position)
 
 
+def _query(children: Children) -> sql.Identifier | None:
+    """The query that a statement is about; None is every query."""
+    return _identifier(children[1]) if isinstance(children[1], Name) else None
+
+
 def _flags(children: Iterable[object]) -> set[str]:
     return {child.name for child in children if isinstance(child, _Flag)}
 
@@ -270,5 +275,10 @@ class StatementTransformer(QueryTransformer):
         return sql.Undefine(_identifier(children[1]), position_of(children[0]))
 
     def terminate(self, children: Children) -> sql.Terminate:
-        query = children[1]
-        return sql.Terminate(_identifier(query) if isinstance(query, Name) else None, position_of(children[0]))
+        return sql.Terminate(_query(children), position_of(children[0]))
+
+    def pause(self, children: Children) -> sql.Pause:
+        return sql.Pause(_query(children), position_of(children[0]))
+
+    def resume(self, children: Children) -> sql.Resume:
+        return sql.Resume(_query(children), position_of(children[0]))

@@ -5,7 +5,7 @@ from decimal import Decimal, InvalidOperation
 
 from holdfast.runtime.plan import jsontext
 from holdfast.runtime.plan.jsontext import JsonValue
-from holdfast.testing.case import CaseRecord, Window
+from holdfast.testing.case import CaseRecord, Header, Window
 from holdfast.testing.topics import Written
 from holdfast.testing.wire import Undecodable, Wire
 from holdfast.types import Array, Map, Scalar, SqlType, Struct
@@ -41,8 +41,9 @@ def record_difference(expected: CaseRecord, actual: Written, wire: Wire) -> str 
         return f"value {shown(expected.value)} expected, {shown(value)} came"
     if expected.timestamp is not None and expected.timestamp != actual.timestamp:
         return f"timestamp {expected.timestamp} expected, {actual.timestamp} came"
-    if expected.headers:
-        return f"headers {', '.join(h.key for h in expected.headers)} expected, none came"
+    came = tuple(Header(header["key"], header["value"]) for header in actual.headers or ())
+    if expected.headers != came:
+        return f"headers {_shown_headers(expected.headers)} expected, {_shown_headers(came)} came"
     return None
 
 
@@ -115,6 +116,10 @@ def shown(value: JsonValue) -> str:
 
 def _shown_window(window: Window | None) -> str:
     return "none" if window is None else f"{'session' if window.session else 'time'} {window.start}..{window.end}"
+
+
+def _shown_headers(headers: Sequence[Header]) -> str:
+    return ", ".join(f"{header.key}={header.value!r}" for header in headers) or "none"
 
 
 def _shown_record(record: Written, wire: Wire) -> str:

@@ -39,7 +39,15 @@ from holdfast.serving.streams import StreamReader
 from holdfast.serving.times import Times
 from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundInsert, BoundNothing, BoundSelect, BoundTerminate, SelectKind
+from holdfast.sql.bound import (
+    BoundInsert,
+    BoundNothing,
+    BoundPause,
+    BoundResume,
+    BoundSelect,
+    BoundTerminate,
+    SelectKind,
+)
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.statements import SetProperty, UnsetProperty
 from holdfast.testing.topics import Topics, Written
@@ -103,6 +111,8 @@ class Database:
                 return pull(bound, self._store, self._engine, self._times)
             case BoundSelect():
                 return self._push(bound)
+            case BoundPause() | BoundResume():
+                raise BindError("a test has no queries to pause: records are taken as they come")
             case _ if isinstance(bound, Plannable | BoundTerminate):
                 for command in commands_for(bound, text=parsed.text, number=self._count):
                     self._command(decode_command(*encode_command(command)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -17,6 +18,8 @@ class Written:
     key: bytes | None
     value: bytes | None
     timestamp: int
+    headers: Sequence[Mapping[str, Any]] = ()
+    """Each with `key` and `value`."""
 
 
 class Topics:
@@ -37,7 +40,7 @@ class Topics:
     def raw(self, topic: TopicName, start: int, end: int) -> pa.Table:
         """A range of a topic, as a tick reads it."""
         rows = [
-            {"part": 0, "off": start + i, "ts": r.timestamp, "key": r.key, "value": r.value}
+            {"part": 0, "off": start + i, "ts": r.timestamp, "key": r.key, "value": r.value, "hdr": _positional(r)}
             for i, r in enumerate(self.of(topic)[start:end])
         ]
         return pa.Table.from_pylist(rows, schema=RAW)
@@ -56,9 +59,13 @@ class Topics:
                 "timestamp": record.timestamp,
                 "key": record.key,
                 "value": record.value,
-                "headers": [],
+                "headers": list(record.headers),
             }
             for (topic, partition), (start, end) in ranges.items()
             for i, record in enumerate(self.of(topic)[start:end])
         ]
         return pa.Table.from_pylist(rows, schema=RECORDS) if rows else NO_RECORDS
+
+
+def _positional(record: Written) -> list[dict[str, Any]]:
+    return [{"f0": header["key"], "f1": header["value"]} for header in record.headers]

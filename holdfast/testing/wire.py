@@ -49,7 +49,8 @@ class Wire:
         if record.window is not None and key is not None:
             key += _window_bytes(record.window)
         value = _write(record.value, self.schema.value, self.formats.value_format)
-        return Written(key, value, record.timestamp or 0)
+        headers = [{"key": header.key, "value": header.value} for header in record.headers]
+        return Written(key, value, record.timestamp or 0, headers)
 
     # -- from bytes ----------------------------------------------------------------------------------
 

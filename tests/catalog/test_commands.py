@@ -74,12 +74,14 @@ def terminate(id_: str) -> Command:
 
 
 NAMES = st.sampled_from("ABCD")
+PAUSES = st.sampled_from(["pause", "resume"])
 COMMANDS = st.one_of(
     st.builds(lambda n, k: command(create(n, kind=k)), NAMES, st.sampled_from(["Stream", "Table"])),
     st.builds(lambda s, n, i: command(create(n, query=query(s, n, i))), NAMES, NAMES, st.integers(0, 3)),
     st.builds(lambda n: command(drop(n)), NAMES),
     st.builds(lambda n, i: terminate(f"CSAS_{n}_{i}"), NAMES, st.integers(0, 3)),
     st.just(terminate("ALL")),
+    st.builds(lambda n, i, t: command(None, f"{t}/CSAS_{n}_{i}/execute"), NAMES, st.integers(0, 3), PAUSES),
 )
 UNREADABLE = st.integers(0, 3).flatmap(
     lambda i: st.sampled_from(
@@ -118,7 +120,7 @@ def test_what_cannot_be_read_harms_no_other(marked):
     commands = [item for item, _ in marked if item.id.type != "terminate"]
     readable = [item for item, good in marked if good and item.id.type != "terminate"]
     catalog, clean = fold(commands), fold(readable)
-    running = {id_: q for id_, q in catalog.queries.items() if q.state is QueryState.RUNNING}
+    running = {id_: q for id_, q in catalog.queries.items() if q.state is not QueryState.INCOMPATIBLE}
     assert running == clean.queries
     assert {name: o for name, o in catalog.objects.items() if not name.startswith("U")} == clean.objects
     incompatible = [q for q in catalog.queries.values() if q.state is QueryState.INCOMPATIBLE]
@@ -152,6 +154,18 @@ def test_dropping_an_object_ends_its_query_and_terminating_a_query_keeps_its_obj
     assert (set(dropped.objects), dict(dropped.queries)) == ({"A"}, {})
     ended = fold([*made, terminate("CSAS_B_1")])
     assert (set(ended.objects), dict(ended.queries)) == ({"A", "B"}, {})
+
+
+def test_a_query_is_paused_until_it_is_resumed():
+    made = [command(create("A")), command(create("B", query=query("A", "B", 1)))]
+    paused = fold([*made, command(None, "pause/CSAS_B_1/execute")])
+    assert paused.queries["CSAS_B_1"].state is QueryState.PAUSED
+    assert fold([command(None, "resume/CSAS_B_1/execute")], paused) == fold(made)
+    # One that is gone, or that this release cannot run, is left as it is.
+    quarantined = fold([command(create("U", query=query("A", "U", 1, tag="streamFoldV9")))])
+    for type_ in ("pause", "resume"):
+        assert fold([command(None, f"{type_}/NOBODY/execute")], paused) == paused
+        assert fold([command(None, f"{type_}/CSAS_U_1/execute")], quarantined) == quarantined
 
 
 def test_replacing_an_object_replaces_its_query():

@@ -3,11 +3,12 @@ import pytest
 
 from holdfast.coordinator.backfill import as_delta, as_stream
 from holdfast.names import CollectionId, QueryId, TopicName
+from holdfast.runtime.expressions.physical import arrow_type
 from holdfast.runtime.progress import Place, place_of, read_ends
 from holdfast.runtime.store import schemas
 from holdfast.runtime.store.duckdb import open_store
 from holdfast.runtime.store.port import Layout, Moved, Time
-from holdfast.types import Scalar
+from holdfast.types import HEADERS, Scalar
 
 LAYOUT = Layout((Scalar.STRING,), (Scalar.BIGINT, Scalar.STRING))
 QUERY = QueryId("Q")
@@ -36,9 +37,13 @@ def test_rows_of_a_table_are_the_changes_that_make_them(tmp_path):
 
 
 def test_rows_of_an_outbox_are_a_stream_in_their_order():
+    headers, type_ = [[{"f0": "h", "f1": b"1"}], None], arrow_type(HEADERS)
     first = rows(("a", 1, "x", 5), ("b", 2, "y", 4)).append_column("present", pa.array([True, True]))
+    first = first.append_column("k1", pa.array(headers, type_))
     second = rows(("a", 3, "z", 3)).append_column("present", pa.array([False]))
+    second = second.append_column("k1", pa.array([None], type_))
     stream = as_stream([first, second])
+    assert stream.column("hdr").to_pylist() == [*headers, None]
     assert stream.column("c0").to_pylist() == [1, 2, 3]
     assert stream.column("off").to_pylist() == [0, 1, 2]
     assert stream.column("part").to_pylist() == [0, 0, 0]

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from holdfast.catalog.commands import apply, fold
-from holdfast.catalog.objects import TopicSettings
+from holdfast.catalog.objects import QueryState, TopicSettings
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.planner.commands import commands_for, replan
 from holdfast.sql.bind import bind
@@ -267,6 +267,13 @@ def test_terminate_is_a_command_for_each_query():
     commands = commands_for(bind(parsed.statement, catalog), text=parsed.text, number=2)
     assert [str(command.id) for command in commands] == ["terminate/CSAS_A_0/execute", "terminate/CSAS_B_1/execute"]
     assert not fold(commands, catalog).queries
+    (parsed,) = parse("PAUSE ALL")
+    paused = commands_for(bind(parsed.statement, catalog), text=parsed.text, number=2)
+    assert [str(command.id) for command in paused] == ["pause/CSAS_A_0/execute", "pause/CSAS_B_1/execute"]
+    (parsed,) = parse("RESUME csas_a_0")
+    (resumed,) = commands_for(bind(parsed.statement, catalog), text=parsed.text, number=4)
+    states = {id_: entry.state for id_, entry in fold([*paused, resumed], catalog).queries.items()}
+    assert states == {"CSAS_A_0": QueryState.RUNNING, "CSAS_B_1": QueryState.PAUSED}
 
 
 def test_a_command_without_a_plan_is_planned_as_it_was_written():

@@ -39,6 +39,7 @@ class Record:
     value: bytes | None
     timestamp: int = 0
     partition: int = 0
+    headers: Sequence[tuple[str, bytes | None]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Sent:
     key: bytes | None
     value: bytes | None
     timestamp: int
+    headers: Sequence[Mapping[str, Any]] | None = None
 
 
 class Driver:
@@ -146,7 +148,8 @@ class Driver:
         for record in records:
             place = (record.topic, record.partition)
             offset = self._offsets[place] = self._offsets.get(place, -1) + 1
-            row = {"part": record.partition, "off": offset, "ts": record.timestamp}
+            headers = [{"f0": name, "f1": value} for name, value in record.headers]
+            row = {"part": record.partition, "off": offset, "ts": record.timestamp, "hdr": headers}
             rows.setdefault(TopicName(record.topic), []).append({**row, "key": record.key, "value": record.value})
         return {topic: pa.Table.from_pylist(found, schema=RECORDS) for topic, found in rows.items()}
 

@@ -10,8 +10,8 @@ from holdfast.kafka.clients import kafka_client
 from holdfast.runtime.spark.engine import OffsetRange, TopicRange
 
 SQL = """
-CREATE STREAM s (id STRING KEY, n INT, t STRING) WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON');
-CREATE STREAM p AS SELECT id, n + 1 AS n, UCASE(t) AS t, ROWTIME AS r, ROWPARTITION AS q, ROWOFFSET AS o FROM s;
+CREATE STREAM s (id STRING KEY, n INT, t STRING, h BYTES HEADER('h')) WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON');
+CREATE STREAM p AS SELECT id, n + 1 AS n, UCASE(t) AS t, ROWTIME AS r, ROWPARTITION AS q, ROWOFFSET AS o, h FROM s;
 CREATE STREAM pp AS SELECT id, n FROM p WHERE n > 2;
 CREATE TABLE g AS SELECT id, COUNT(*) AS c, SUM(n) AS s FROM s GROUP BY id;
 CREATE TABLE t (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON');
@@ -25,7 +25,8 @@ def test_both_ways_in_give_the_same(kafka_engine, settings, ranges, new_topic, t
     topic = new_topic(2)
     producer = Producer(kafka_client(settings))
     for i, (key, value) in enumerate(itertools.product(KEYS, VALUES)):
-        producer.produce(topic, value, key, partition=i % 2, timestamp=1_000 + i)
+        headers = [("x", None), ("h", str(i).encode())] if i % 3 else []
+        producer.produce(topic, value, key, partition=i % 2, timestamp=1_000 + i, headers=headers)
     assert producer.flush(10) == 0
     ends = {0: len(KEYS) * len(VALUES) // 2, 1: len(KEYS) * len(VALUES) // 2}
     arrow = by_topic(ranges.read({(topic, part): (2, end) for part, end in ends.items()}))
@@ -47,4 +48,5 @@ def test_both_ways_in_give_the_same(kafka_engine, settings, ranges, new_topic, t
     assert {name: total for name, (total, _) in skipped.items()} == {"P": 7, "T": 12}
     assert len(sent["P"]) == 17
     assert sum(record.value is None for record in sent["P"]) == 3
+    assert {tuple(header["key"] for header in record.headers or ()) for record in sent["PP"]} == {(), ("x", "h")}
     assert len(rows["G"]) == 3

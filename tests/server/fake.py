@@ -16,7 +16,7 @@ from holdfast.config import Settings
 from holdfast.coordinator.lag import Lag
 from holdfast.errors import HoldfastError
 from holdfast.names import ObjectName, QueryId, TopicName
-from holdfast.planner.commands import commands_for
+from holdfast.planner.commands import OfQueries, commands_for
 from holdfast.planner.explain import explain_plan, explain_statement
 from holdfast.planner.plan import Plannable
 from holdfast.runtime.store.port import Time
@@ -24,7 +24,7 @@ from holdfast.serving.lookup import Key, KeyLookup, KeyRows
 from holdfast.serving.results import PullResult, PushBatch, ResultColumn
 from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, BoundTerminate
+from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.statements import ExplainFormat
 
@@ -159,7 +159,7 @@ class FakeService:
         if self.failing is not None:
             raise self.failing
         bound = bind(parsed.statement, self.catalog, properties)
-        assert isinstance(bound, Plannable | BoundTerminate)
+        assert isinstance(bound, Plannable | OfQueries)
         number = len(self.catalog.objects)
         before = set(self.catalog.queries)
         self.catalog = fold(commands_for(bound, text=parsed.text, number=number), self.catalog)

@@ -34,6 +34,8 @@ def test_a_create_says_what_it_did(http: httpx.Client) -> None:
 
 def test_a_drop_and_a_terminate_are_commands_too(http: httpx.Client, service: FakeService) -> None:
     (query,) = service.catalog.queries
+    assert one(http, f"PAUSE {query};")["commandId"] == f"pause/{query}/execute"
+    assert one(http, "RESUME ALL;")["commandId"] == f"resume/{query}/execute"
     assert one(http, f"TERMINATE {query};")["commandId"] == f"terminate/{query}/execute"
     assert one(http, "DROP TABLE totals;")["commandId"] == "table/`TOTALS`/drop"
 

@@ -19,6 +19,8 @@ from holdfast.sql.expect import Kind, expected_after
         ("CREATE STREAM s (a INT) WITH (", set(), Kind.PROPERTY),
         ("INSERT INTO t (", set(), Kind.COLUMN),
         ("TERMINATE", {"ALL"}, Kind.QUERY),
+        ("PAUSE", {"ALL"}, Kind.QUERY),
+        ("RESUME", {"ALL"}, Kind.QUERY),
     ],
 )
 def test_what_can_come_next(text: str, keywords: set[str], kind: Kind | None) -> None:

@@ -131,6 +131,10 @@ def test_select_items():
         ("UNSET 'a.b'", sql.UnsetProperty("a.b")),
         ("TERMINATE q_1", sql.Terminate(Identifier("Q_1"))),
         ("TERMINATE ALL", sql.Terminate(None)),
+        ("PAUSE q_1", sql.Pause(Identifier("Q_1"))),
+        ("PAUSE ALL", sql.Pause(None)),
+        ("RESUME q_1", sql.Resume(Identifier("Q_1"))),
+        ("RESUME ALL", sql.Resume(None)),
         ("PAUSE q_1", sql.Refused("PAUSE")),
         ("CREATE TYPE IF NOT EXISTS point AS STRUCT<a INT>", sql.CreateType(
             name=Identifier("POINT"), type=Struct((StructField("A", Scalar.INTEGER),)), if_not_exists=True)),

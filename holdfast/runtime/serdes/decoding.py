@@ -1,7 +1,7 @@
 """Topic records to typed columns, as one Spark SQL text per source.
 
-A decoder reads the view of raw records (`part, off, ts, key, value`) and gives `k0..` key columns, `c0..` value
-columns, `ts`, `part`, `off`, and `bad`:
+A decoder reads the view of raw records (`part, off, ts, key, value, hdr`) and gives `k0..` key columns, `c0..` value
+columns, those of headers behind the others, `ts`, `part`, `off`, `hdr`, and `bad`:
 
     0  decoded     1  cannot be decoded     2  has a JSON name in a spelling that the decoder does not know yet
 
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import Feature, NotYetSupported
+from holdfast.runtime.expressions.physical import Dialect, string_literal
 from holdfast.runtime.plan.formats import FormatInfo, Formats
 from holdfast.runtime.serdes import kafka
 from holdfast.runtime.serdes.delimited import reading as delimited
@@ -36,23 +37,22 @@ class Decoder:
         """The SELECT that decodes the records of a view; `spellings` are JSON names seen so far."""
         key, value = self._sides(spellings)
         parsed = _named((*key.parsed, *value.parsed))
-        level = f"SELECT part, off, ts, key, value{parsed} FROM {view}"
+        level = f"SELECT part, off, ts, key, value, hdr{parsed} FROM {view}"
         kept = _list(name for name, _ in (*key.parsed, *value.parsed))
         texts = _named((*key.texts, *value.texts))
-        level = f"SELECT part, off, ts, key, value{kept}{texts} FROM ({level})"
+        level = f"SELECT part, off, ts, key, value, hdr{kept}{texts} FROM ({level})"
         kept += _list(name for name, _ in (*key.texts, *value.texts))
-        names = [f"k{i}" for i in range(len(self.schema.key))] + [f"c{i}" for i in range(len(self.schema.value))]
-        typed = _named(zip(names, (*key.typed, *value.typed), strict=True))
-        level = f"SELECT part, off, ts, key, value{kept}{typed} FROM ({level})"
+        names = [f"k{i}" for i in range(len(self.schema.key))] + [f"c{i}" for i in range(len(self.schema.row))]
+        headers = map(_header, self.schema.headers)
+        typed = _named(zip(names, (*key.typed, *value.typed, *headers), strict=True))
+        level = f"SELECT part, off, ts, key, value, hdr{kept}{typed} FROM ({level})"
         bad = self._bad(key, value)
-        level = f"SELECT part, off, ts, {value.absent} AS tombstone, {bad} AS bad{_list(names)} FROM ({level})"
+        level = f"SELECT part, off, ts, hdr, {value.absent} AS tombstone, {bad} AS bad{_list(names)} FROM ({level})"
         nulled = _named((name, f"IF(bad = 0, {name}, NULL)") for name in names)
-        return f"SELECT part, off, ts, tombstone, bad{nulled} FROM ({level})"
+        return f"SELECT part, off, ts, tombstone, bad, hdr{nulled} FROM ({level})"
 
     def check(self) -> None:
         """Refuse columns and formats that cannot be decoded, before any record comes."""
-        for column in self.schema.headers:
-            raise NotYetSupported(Feature.COLUMN, "HEADERS", f'the HEADERS column "{column.name}" cannot be read yet')
         self.sql("records", frozenset())
 
     def spellings_sql(self, view: str) -> str:
@@ -110,6 +110,13 @@ def side(columns: Sequence[Column], info: FormatInfo, *, unwrapped: bool, prefix
 def unsupported(name: str) -> NotYetSupported:
     """AVRO, PROTOBUF and JSON_SR need a schema registry."""
     return NotYetSupported(Feature.FORMAT, name, hint="Use JSON, DELIMITED, KAFKA or NONE.")
+
+
+def _header(column: Column) -> str:
+    """All headers, or the value of the last one of a name."""
+    if column.header is None:
+        return "coalesce(hdr, array())"
+    return f"try_element_at(filter(hdr, h -> h.f0 = {string_literal(column.header, Dialect.SPARK)}), -1).f1"
 
 
 def _named(columns: Iterable[tuple[str, str]]) -> str:

@@ -22,7 +22,7 @@ from holdfast.types import Column, Schema
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """How rows (`present, k0.., c0.., ts`) become the records of a topic."""
+    """How rows (`present, k0.., c0.., ts`) become the records of a topic. One key more is a record's headers."""
 
     schema: Schema
     formats: Formats
@@ -34,7 +34,10 @@ class Encoder:
         _check(self.schema.value, self.formats.value_format)
 
     def encode(self, rows: pa.Table, reader: SqlReader) -> pa.Table:
-        """`key, value, timestamp`, in the order of the rows; a row that is not present has a null value."""
+        """`key, value, timestamp`, in the order of the rows; a row that is not present has a null value.
+
+        With `headers` when a row has any.
+        """
         schema, formats = self.schema, self.formats
         key = _encoded(rows, schema.key, "k", formats.key_format, key_is_bare(schema.key, formats), reader)
         if len(schema.key) == 1:
@@ -46,7 +49,18 @@ class Encoder:
         value = _encoded(rows, schema.value, "c", formats.value_format, value_is_bare(formats), reader)
         present = rows.column("present").combine_chunks()
         null = pa.scalar(None, pa.binary())
-        return pa.table({"key": key, "value": pc.if_else(present, value, null), "timestamp": rows.column("ts")})
+        encoded = pa.table({"key": key, "value": pc.if_else(present, value, null), "timestamp": rows.column("ts")})
+        last = f"k{len(schema.key) + (0 if self.window is None else 2)}"
+        return _with_headers(encoded, rows.column(last)) if last in rows.column_names else encoded
+
+
+def _with_headers(encoded: pa.Table, headers: pa.ChunkedArray) -> pa.Table:
+    whole = headers.combine_chunks()
+    if not pc.any(pc.greater(pc.list_value_length(whole), 0)).as_py():
+        return encoded
+    parts = [whole.values.field(i) for i in range(2)]
+    named = pa.StructArray.from_arrays(parts, names=["key", "value"])
+    return encoded.append_column("headers", pa.ListArray.from_arrays(whole.offsets, named))
 
 
 def _encoded(

@@ -31,6 +31,7 @@ from holdfast.runtime.program import (
     TopicInput,
     Upsert,
     table_schema,
+    with_headers,
 )
 from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.serdes.encoding import Encoder
@@ -80,7 +81,7 @@ def build_table(
         stages=(stage,),
         sink=None,
         collection=collection,
-        layout=layout_of(schema.key, schema.value),
+        layout=layout_of(schema.key, schema.row),
         states=(),
     )
 
@@ -187,7 +188,9 @@ def _program(builder: Builder, relation: Relation, sink: Sink, collection: Colle
 
 def _layout(relation: Relation) -> Layout:
     layout = layout_of(relation.key, relation.value)
-    return replace(layout, key=relation.key_types) if isinstance(relation, TableRelation) else layout
+    if isinstance(relation, TableRelation):
+        return replace(layout, key=relation.key_types)
+    return with_headers(layout)
 
 
 def _encoder(relation: Relation, formats: Formats) -> Encoder:

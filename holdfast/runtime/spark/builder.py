@@ -197,7 +197,7 @@ class Builder:
         if name is None:
             raise PlanError(f'query {self.plan.query_id} reads topic "{step.topic_name}" as a table that is not there')
         schema = parse_schema(step.source_schema)
-        layout = layout_of(schema.key, schema.value)
+        layout = layout_of(schema.key, schema.row)
         if self.keys is None:
             return build_table_source(schema, self.reads(ObjectInput(name, object_view(name), table_schema(layout))))
         stage = self.keys.stage

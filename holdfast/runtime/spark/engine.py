@@ -15,9 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.errors import KafkaError
 from holdfast.metrics import SPARK_SECONDS
 from holdfast.names import TopicName
+from holdfast.runtime.expressions.physical import arrow_type, spark_type
 from holdfast.runtime.spark.fragment import Fragment, union
 from holdfast.runtime.spark.prepared import Job, NotRepeatable, PreparedJobs
 from holdfast.runtime.spark.session import Sessions
+from holdfast.types import HEADERS
 
 PREPARED = SPARK_SECONDS.labels("prepared")
 RECORDS = pa.schema(
@@ -27,6 +29,7 @@ RECORDS = pa.schema(
         ("ts", pa.int64()),
         ("key", pa.binary()),
         ("value", pa.binary()),
+        ("hdr", arrow_type(HEADERS)),
     ]
 )
 """The columns of raw records, whichever way they came in."""
@@ -186,8 +189,10 @@ class Engine:
         ends = {str(r.partition): r.end for r in source.ranges}
         parts = [r.partition for r in source.ranges]
         reader = self._sessions.large.read.format("kafka").options(**self._kafka_options)
+        headers = f"CAST(headers AS {spark_type(HEADERS)}) AS hdr"
         frame = (
-            reader.option("assign", json.dumps({source.topic: parts}))
+            reader.option("includeHeaders", "true")
+            .option("assign", json.dumps({source.topic: parts}))
             .option("startingOffsets", json.dumps({source.topic: starts}))
             .option("endingOffsets", json.dumps({source.topic: ends}))
             .option("kafka.group.id", "holdfast-spark")
@@ -196,7 +201,9 @@ class Engine:
             .option("failOnDataLoss", "true")
             .load()
         )
-        return frame.selectExpr("partition AS part", "offset AS off", "unix_millis(timestamp) AS ts", "key", "value")
+        return frame.selectExpr(
+            "partition AS part", "offset AS off", "unix_millis(timestamp) AS ts", "key", "value", headers
+        )
 
 
 def _empty(schema: pa.Schema) -> pa.Table:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.runtime.expressions.physical import arrow_type, spark_type
-from holdfast.types import SqlType
+from holdfast.types import HEADERS, SqlType
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ PRESENT = FragmentColumn("present", "BOOLEAN", pa.bool_())
 PART = FragmentColumn("part", "INT", pa.int32())
 OFF = FragmentColumn("off", "BIGINT", pa.int64())
 BAD = FragmentColumn("bad", "INT", pa.int32())
+HDR = FragmentColumn("hdr", spark_type(HEADERS), arrow_type(HEADERS))
 
 
 def column(name: str, type_: SqlType) -> FragmentColumn:

@@ -1,20 +1,21 @@
 """What a builder hands to the next one: a SELECT with columns by position, and the SQL names they go by.
 
-A stream's SELECT gives `k0..`, `c0..`, `present` (false for a record without a value), `ts`, `part`, `off`, `bad`.
+A stream's SELECT gives `k0..`, `c0..`, `present` (false for a record without a value), `ts`, `part`, `off`, `bad`,
+and `hdr`, its record's headers, as long as the steps can say which record that is.
 A table's gives a delta: `k0..`, then `b_present, b0.., b_ts` and `a_present, a0.., a_ts`, the row of a key before
 and after the tick.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
-from holdfast.runtime.spark.fragment import BAD, OFF, PART, PRESENT, TS, Fragment, column
+from holdfast.runtime.spark.fragment import BAD, HDR, OFF, PART, PRESENT, TS, Fragment, column
 from holdfast.types import Column, Scalar, SqlType
 
 REST = ("present", "ts", "part", "off", "bad")
-"""What a row of a stream has beside its key and value."""
+"""What a row of a stream has beside its key and value; `hdr` behind it, where it carries a record's headers."""
 
 
 WINDOW_TYPES = (Scalar.BIGINT, Scalar.BIGINT)
@@ -34,6 +35,7 @@ class StreamRelation:
     sql: str
     key: tuple[Column, ...]
     value: tuple[Column, ...]
+    headers: bool = False
 
     def scope(self) -> Scope:
         return Scope.of(
@@ -46,7 +48,12 @@ class StreamRelation:
 
     def over(self, view: str) -> "StreamRelation":
         """The same rows, which a stage has held."""
-        return StreamRelation(f"SELECT *, 0 AS bad FROM {view}", self.key, self.value)
+        return replace(self, sql=f"SELECT *, 0 AS bad FROM {view}")
+
+    @property
+    def rest(self) -> tuple[str, ...]:
+        """What a row has beside its key and value."""
+        return (*REST, "hdr") if self.headers else REST
 
     @property
     def keys(self) -> list[str]:
@@ -94,7 +101,7 @@ def held_stream(source: StreamRelation) -> Fragment:
     """A stream's rows, to be held."""
     columns = [column(f"k{i}", c.type) for i, c in enumerate(source.key)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
-    return Fragment(source.sql, (*columns, PRESENT, TS, PART, OFF, BAD))
+    return Fragment(source.sql, (*columns, PRESENT, TS, PART, OFF, BAD, *([HDR] if source.headers else ())))
 
 
 def key_columns(key: Iterable[Column], value: Iterable[Column]) -> list[ScopeColumn]:

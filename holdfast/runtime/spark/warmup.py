@@ -10,10 +10,11 @@ from threading import Event, Thread
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from holdfast.runtime.expressions.physical import arrow_type
 from holdfast.runtime.plan.formats import FormatInfo, Formats
 from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.spark.prepared import Job, PreparedJobs
-from holdfast.types import Column, Role, Scalar, Schema
+from holdfast.types import HEADERS, Column, Role, Scalar, Schema
 
 ROUNDS, SECONDS, RUNS = 60, 30.0, 6
 """Jobs that are planned, at most, in at most so many seconds; and how often each is run."""
@@ -59,6 +60,7 @@ def records(n: int) -> pa.Table:
             "ts": pa.array([0], pa.int64()),
             "key": pa.array([b"k"], pa.binary()),
             "value": pa.array([value], pa.binary()),
+            "hdr": pa.nulls(1, arrow_type(HEADERS)),
         }
     )
 

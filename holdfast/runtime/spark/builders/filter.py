@@ -11,9 +11,7 @@ from holdfast.runtime.spark.relation import Side, StreamRelation, TableRelation
 def build_stream_filter(step: StreamFilter, source: StreamRelation, meaning: Meaning) -> StreamRelation:
     """Bad rows pass, to be counted at the end; a record without a value fits nothing."""
     condition = meaning.spark(parse_expression(step.filter_expression), source.scope())
-    return StreamRelation(
-        f"SELECT * FROM ({source.sql}) WHERE bad > 0 OR (present AND ({condition}))", source.key, source.value
-    )
+    return replace(source, sql=f"SELECT * FROM ({source.sql}) WHERE bad > 0 OR (present AND ({condition}))")
 
 
 def build_table_filter(step: TableFilter, source: TableRelation, meaning: Meaning) -> TableRelation:

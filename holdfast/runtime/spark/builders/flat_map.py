@@ -7,7 +7,7 @@ from holdfast.runtime.expressions.tree import Call
 from holdfast.runtime.functions.bound import BoundTableFunction, bind_table_function
 from holdfast.runtime.plan.steps import StreamFlatMap
 from holdfast.runtime.spark.meaning import Meaning
-from holdfast.runtime.spark.relation import REST, StreamRelation
+from holdfast.runtime.spark.relation import StreamRelation
 from holdfast.types import Column
 
 
@@ -23,8 +23,8 @@ def build_stream_flat_map(step: StreamFlatMap, source: StreamRelation, meaning: 
     inner = f"SELECT *, {listed} FROM ({source.sql}) WHERE bad > 0 OR present"
     zipped = f"SELECT *, explode(arrays_zip({named})) AS z FROM ({inner})"
     values = [*source.values, *(f"z.a{i} AS c{first + i}" for i in range(len(calls)))]
-    sql = f"SELECT {', '.join([*source.keys, *values, *REST])} FROM ({zipped})"
-    return StreamRelation(sql, source.key, source.value + new)
+    sql = f"SELECT {', '.join([*source.keys, *values, *source.rest])} FROM ({zipped})"
+    return StreamRelation(sql, source.key, source.value + new, source.headers)
 
 
 def _bound(text: str, scope: Scope, meaning: Meaning) -> BoundTableFunction:

@@ -11,7 +11,7 @@ from holdfast.errors import PlanError
 from holdfast.runtime.plan.presence import Maybe, given
 from holdfast.runtime.plan.steps import JoinType, StreamTableJoin, TableTableJoin
 from holdfast.runtime.spark.fragment import Fragment, column
-from holdfast.runtime.spark.relation import REST, Side, StreamRelation, TableRelation
+from holdfast.runtime.spark.relation import Side, StreamRelation, TableRelation
 from holdfast.types import Column, Schema
 
 PRESENT_WHEN = {
@@ -29,13 +29,13 @@ def completed(schema: Schema, keys: str, found: str, changed: str) -> TableRelat
     for side in Side:
         prefix = side.value
         chosen.append(f"coalesce(d.{prefix}_present, f.ts IS NOT NULL) AS {prefix}_present")
-        chosen += [f"IF(d.a_present IS NULL, f.c{i}, d.{prefix}{i}) AS {prefix}{i}" for i in range(len(schema.value))]
+        chosen += [f"IF(d.a_present IS NULL, f.c{i}, d.{prefix}{i}) AS {prefix}{i}" for i in range(len(schema.row))]
         chosen.append(f"IF(d.a_present IS NULL, f.ts, d.{prefix}_ts) AS {prefix}_ts")
     sql = (
         f"SELECT {', '.join(chosen)} FROM (SELECT DISTINCT {', '.join(names)} FROM {keys}) h "
         f"LEFT JOIN {changed} d ON {_same(names, 'h', 'd')} LEFT JOIN {found} f ON {_same(names, 'h', 'f')}"
     )
-    return TableRelation(sql, schema.key, schema.value)
+    return TableRelation(sql, schema.key, schema.row)
 
 
 def keys_of(tables: Sequence[TableRelation]) -> Fragment:
@@ -54,13 +54,14 @@ def build_stream_table_join(step: StreamTableJoin, left: StreamRelation, right: 
         raise PlanError(f"a stream and a table cannot be joined by {step.join_type} JOIN")
     first = len(left.value)
     values = [f"r.a{i} AS c{first + i}" for i in range(len(right.value))]
-    chosen = [f"l.{name}" for name in (*left.keys, *left.values)] + [*values, *(f"l.{name}" for name in REST)]
+    chosen = [f"l.{name}" for name in (*left.keys, *left.values)] + [*values, *(f"l.{name}" for name in left.rest)]
     kind = "JOIN" if step.join_type is JoinType.INNER else "LEFT JOIN"
     sql = (
         f"SELECT {', '.join(chosen)} FROM (SELECT * FROM ({left.sql}) WHERE present) l {kind} "
         f"(SELECT * FROM ({right.sql}) WHERE a_present) r ON {_same(left.keys, 'l', 'r')}"
     )
-    return StreamRelation(sql, _named(left.key, step.key_column_name), left.value + right.value)
+    key = _named(left.key, step.key_column_name)
+    return StreamRelation(sql, key, left.value + right.value, left.headers)
 
 
 def build_table_table_join(step: TableTableJoin, left: TableRelation, right: TableRelation) -> TableRelation:

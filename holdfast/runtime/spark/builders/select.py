@@ -11,7 +11,7 @@ from holdfast.runtime.expressions.tree import NamedExpression
 from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.steps import StreamSelect, TableSelect
 from holdfast.runtime.spark.meaning import Meaning
-from holdfast.runtime.spark.relation import REST, Side, StreamRelation, TableRelation
+from holdfast.runtime.spark.relation import Side, StreamRelation, TableRelation
 from holdfast.types import Column
 
 
@@ -22,10 +22,9 @@ def build_stream_select(step: StreamSelect, source: StreamRelation, meaning: Mea
     keys = [(f"k{i}", c) for i, c in enumerate(source.key) if kept is None or c.name in kept]
     projected = [f"{name} AS k{i}" for i, (name, _) in enumerate(keys)]
     projected += [f"{meaning.spark(item.expression, scope)} AS c{i}" for i, item in enumerate(selected)]
-    sql = f"SELECT {', '.join([*projected, *REST])} FROM ({source.sql})"
-    return StreamRelation(
-        sql, renamed([c for _, c in keys], given(step.key_column_names)), columns(selected, scope, meaning)
-    )
+    sql = f"SELECT {', '.join([*projected, *source.rest])} FROM ({source.sql})"
+    key = renamed([c for _, c in keys], given(step.key_column_names))
+    return StreamRelation(sql, key, columns(selected, scope, meaning), source.headers)
 
 
 def build_table_select(step: TableSelect, source: TableRelation, meaning: Meaning) -> TableRelation:

@@ -1,11 +1,13 @@
 """PARTITION BY: give a stream another key. Its order stays that of its input."""
 
+from dataclasses import replace
+
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.references import references
 from holdfast.runtime.expressions.tree import ColumnRef, Expression, NullLiteral
 from holdfast.runtime.plan.steps import StreamSelectKey, StreamSelectKeyV1
 from holdfast.runtime.spark.meaning import Meaning
-from holdfast.runtime.spark.relation import REST, StreamRelation
+from holdfast.runtime.spark.relation import StreamRelation
 from holdfast.types import Column, Role
 
 
@@ -23,7 +25,7 @@ def build_stream_select_key_v1(step: StreamSelectKeyV1, source: StreamRelation, 
     scope = source.scope()
     key = (Column("ROWKEY", meaning.type(expression, scope), Role.KEY),)
     keyed = _rekeyed(source, key, [_key_sql(expression, source, meaning)])
-    return StreamRelation(f"SELECT * FROM ({keyed.sql}) WHERE bad > 0 OR k0 IS NOT NULL", keyed.key, keyed.value)
+    return replace(keyed, sql=f"SELECT * FROM ({keyed.sql}) WHERE bad > 0 OR k0 IS NOT NULL")
 
 
 def _key_sql(expression: Expression, source: StreamRelation, meaning: Meaning) -> str:
@@ -41,7 +43,8 @@ def _rekeyed(source: StreamRelation, key: tuple[Column, ...], sql: list[str]) ->
     chosen = [f"IF(bad > 0, NULL, {text}) AS k{i}" for i, text in enumerate(sql)]
     chosen += [*source.values, *(f"{name} AS c{first + i}" for i, (name, _) in enumerate(old))]
     value = (*source.value, *(column for _, column in old))
-    return StreamRelation(f"SELECT {', '.join([*chosen, *REST])} FROM ({source.sql})", key, value)
+    rows = f"SELECT {', '.join([*chosen, *source.rest])} FROM ({source.sql})"
+    return StreamRelation(rows, key, value, source.headers)
 
 
 def _name(expression: Expression, index: int) -> str:

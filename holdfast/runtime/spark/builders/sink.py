@@ -2,18 +2,19 @@
 
 from holdfast.runtime.plan.steps import StreamSink, TableSink
 from holdfast.runtime.spark.builders.timestamp import timed, timestamp_sql
-from holdfast.runtime.spark.fragment import BAD, OFF, PART, PRESENT, TS, Fragment, column
+from holdfast.runtime.spark.fragment import BAD, HDR, OFF, PART, PRESENT, TS, Fragment, column
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation
 
 
 def build_stream_sink(step: StreamSink, source: StreamRelation) -> Fragment:
-    """`k0.., c0.., present, ts, part, off, bad`."""
+    """`k0.., c0.., present, ts, part, off, bad, hdr`."""
     columns = [column(f"k{i}", c.type) for i, c in enumerate(source.key)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
     ts = timestamp_sql(step.timestamp_column, source.key, source.value, present="present")
     chosen = [*source.keys, *source.values, "present", f"{ts} AS ts", "part", "off", "bad"]
+    chosen.append("hdr" if source.headers else f"CAST(NULL AS {HDR.spark}) AS hdr")
     sql = timed(f"SELECT {', '.join(chosen)} FROM ({source.sql})", step.timestamp_column, "bad > 0")
-    return Fragment(sql, (*columns, PRESENT, TS, PART, OFF, BAD))
+    return Fragment(sql, (*columns, PRESENT, TS, PART, OFF, BAD, HDR))
 
 
 def build_table_sink(step: TableSink, source: TableRelation) -> Fragment:

@@ -1,5 +1,7 @@
 """Sources: where a query's rows come from."""
 
+from dataclasses import replace
+
 from holdfast.runtime.plan.formats import TimestampColumn
 from holdfast.runtime.plan.presence import Maybe, given
 from holdfast.runtime.spark.builders.timestamp import timed, timestamp_sql
@@ -10,36 +12,35 @@ from holdfast.types import Schema
 
 def build_stream_source(schema: Schema, view: str, timestamp: Maybe[TimestampColumn]) -> StreamRelation:
     """The records of a topic, decoded; one without a value is a row that is not present."""
-    relation = StreamRelation("", schema.key, schema.value)
-    ts = timestamp_sql(timestamp, schema.key, schema.value, present="NOT tombstone")
-    columns = [*relation.keys, *relation.values, "NOT tombstone AS present", f"{ts} AS ts", "part", "off", "bad"]
-    sql = timed(f"SELECT {', '.join(columns)} FROM {view}", timestamp, "bad > 0")
-    return StreamRelation(sql, schema.key, schema.value)
+    relation = StreamRelation("", schema.key, schema.row, headers=True)
+    ts = timestamp_sql(timestamp, schema.key, schema.row, present="NOT tombstone")
+    columns = [*relation.keys, *relation.values, "NOT tombstone AS present", f"{ts} AS ts", "part", "off", "bad", "hdr"]
+    return replace(relation, sql=timed(f"SELECT {', '.join(columns)} FROM {view}", timestamp, "bad > 0"))
 
 
 def build_derived_stream(schema: Schema, view: str) -> StreamRelation:
     """The rows that another query gave in this tick."""
-    relation = StreamRelation("", schema.key, schema.value)
-    columns = [*relation.keys, *relation.values, "present", "ts", "part", "off", "0 AS bad"]
-    return StreamRelation(f"SELECT {', '.join(columns)} FROM {view}", schema.key, schema.value)
+    relation = StreamRelation("", schema.key, schema.value, headers=True)
+    columns = [*relation.keys, *relation.values, "present", "ts", "part", "off", "0 AS bad", "hdr"]
+    return replace(relation, sql=f"SELECT {', '.join(columns)} FROM {view}")
 
 
 def build_table_source(schema: Schema, view: str) -> TableRelation:
     """The changes that a table had in this tick."""
-    return TableRelation(f"SELECT * FROM {view}", schema.key, schema.value)
+    return TableRelation(f"SELECT * FROM {view}", schema.key, schema.row)
 
 
 def build_table_of_topic(schema: Schema, view: str, timestamp: Maybe[TimestampColumn]) -> Fragment:
     """The last record per key: `k0.., c0.., ts, present, bad`. A record without a key is bad."""
     keys = [f"k{i}" for i in range(len(schema.key))]
-    values = [f"c{i}" for i in range(len(schema.value))]
+    values = [f"c{i}" for i in range(len(schema.row))]
     last = [f"max_by({name}, struct(part, off)) AS {name}" for name in values]
     last += ["max_by(ts, struct(part, off)) AS ts"]
     last += ["NOT max_by(tombstone, struct(part, off)) AS present", "max(bad) AS bad"]
-    ts = timestamp_sql(timestamp, schema.key, schema.value, present="NOT tombstone")
+    ts = timestamp_sql(timestamp, schema.key, schema.row, present="NOT tombstone")
     rows = f"SELECT {', '.join([*keys, *values])}, {ts} AS ts, part, off, tombstone, bad FROM {view}"
     rows = view if given(timestamp) is None else f"({timed(rows, timestamp, 'bad > 0')})"
     sql = f"SELECT {', '.join([*keys, *last])} FROM {rows} GROUP BY {', '.join(keys)}"
     columns = [column(f"k{i}", c.type) for i, c in enumerate(schema.key)]
-    columns += [column(f"c{i}", c.type) for i, c in enumerate(schema.value)]
+    columns += [column(f"c{i}", c.type) for i, c in enumerate(schema.row)]
     return Fragment(sql, (*columns, TS, PRESENT, BAD))

@@ -60,4 +60,4 @@ def build_windows(window: TumblingWindow | HoppingWindow, source: StreamRelation
     sql = (
         f"SELECT {', '.join([*keys, *source.values, *REST])} FROM ({inner}) WHERE bad > 0 OR ws + {size} > st - {grace}"
     )
-    return replace(source, sql=sql)
+    return replace(source, sql=sql, headers=False)
