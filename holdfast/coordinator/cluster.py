@@ -80,10 +80,9 @@ class Cluster:
                 self._start(keeper, partial(_table_program, found))
         self._follow_topics(catalog)
         for entry in catalog.queries.values():
-            paused = entry.id in self.progress and self.progress[entry.id].status is Status.PAUSED
-            if entry.state is QueryState.RUNNING and paused:
-                self.progress.pop(entry.id)
-            if entry.id not in self.progress and entry.state is not QueryState.INCOMPATIBLE:
+            known = self.progress.get(entry.id)
+            goes_on = known is not None and known.status is Status.PAUSED and entry.state is QueryState.RUNNING
+            if goes_on or (known is None and entry.state is not QueryState.INCOMPATIBLE):
                 self._start(entry.id, partial(self._query_program, entry), latest=_latest(entry))
         self._installed_at = time.monotonic()
 

@@ -128,9 +128,17 @@ class Times:
             return Bounds(table.name, self._store.frontier(collection), None, holds)
         frontier = self._store.frontier(collection)
         if frontier.upper == 0:
-            why = progress.reason if progress and progress.reason else "its query was terminated"
-            raise ReadError(f'table "{table.name}" was never built', detail=f"The reason is: {why}.")
-        return Bounds(table.name, frontier, f"stopped: {progress.reason}" if progress else "was terminated", holds)
+            raise ReadError(
+                f'table "{table.name}" was never built', detail=f"The reason is: its query {_stopped(progress)}."
+            )
+        return Bounds(table.name, frontier, _stopped(progress), holds)
+
+
+def _stopped(progress: Progress | None) -> str:
+    """What became of a query that does not run."""
+    if progress is None:
+        return "was terminated"
+    return "is paused" if progress.status is Status.PAUSED else f"stopped: {progress.reason}"
 
 
 def _keeper(relation: CatalogObject) -> QueryId:

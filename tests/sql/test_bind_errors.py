@@ -294,7 +294,8 @@ REST = [
     ("DROP STREAM users", WrongObjectKind, '"USERS" is a table, not a stream', "Write TABLE USERS.", 13),
     ("DROP STREAM views", DependentObjects, 'cannot drop stream "VIEWS" because queries depend on it',
      "Terminate them first: TERMINATE CSAS_FAST_3;", 13),
-    ("PAUSE q", NotYetSupported, "PAUSE is not supported yet", None, 1),
+    ("PAUSE q", UnknownObject, 'query "Q" does not exist', "Known names are: CSAS_FAST_3, CTAS_COUNTS_2.", 7),
+    ("DROP CONNECTOR q", NotYetSupported, "DROP CONNECTOR is not supported yet", None, 1),
     ("EXPLAIN SELECT nme FROM users", UnknownColumn, 'column "NME" does not exist in "USERS"',
      'Did you mean "NAME"?', 16),
 ]  # fmt: skip

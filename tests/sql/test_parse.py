@@ -135,7 +135,7 @@ def test_select_items():
         ("PAUSE ALL", sql.Pause(None)),
         ("RESUME q_1", sql.Resume(Identifier("Q_1"))),
         ("RESUME ALL", sql.Resume(None)),
-        ("PAUSE q_1", sql.Refused("PAUSE")),
+        ("DROP CONNECTOR c", sql.Refused("DROP CONNECTOR")),
         ("CREATE TYPE IF NOT EXISTS point AS STRUCT<a INT>", sql.CreateType(
             name=Identifier("POINT"), type=Struct((StructField("A", Scalar.INTEGER),)), if_not_exists=True)),
         ("DROP TYPE point", sql.DropType(name=Identifier("POINT"))),
@@ -276,7 +276,8 @@ def test_statements_before_a_mistake_are_read():
 
 
 def test_what_is_refused_ends_at_its_semicolon():
-    texts = ["PAUSE q", "SHOW TABLES", "PAUSE", "SHOW STREAMS", "PRINT", "LIST QUERIES", "PRINT x"]
+    texts = ["ALTER SYSTEM q", "SHOW TABLES", "ALTER SYSTEM", "SHOW STREAMS", "LIST CONNECTORS", "LIST QUERIES"]
+    texts.append("DESCRIBE CONNECTOR x")
     parsed = parse("; ".join(texts))
     assert [item.text for item in parsed] == texts
     assert [type(item.statement).__name__ for item in parsed] == ["Refused", "Show"] * 3 + ["Refused"]
