@@ -50,9 +50,10 @@ from holdfast.serving.push import StreamPush, TablePush
 from holdfast.serving.results import PullResult, Push
 from holdfast.serving.rows import RowReader
 from holdfast.serving.streams import StreamReader
+from holdfast.serving.subscribe import TableSubscription
 from holdfast.serving.times import Times
 from holdfast.serving.wakeup import Wakeup
-from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, SelectKind
+from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, BoundSubscribe, SelectKind
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.statements import ExplainFormat
 
@@ -253,15 +254,17 @@ class Service:
         """The rows of keys, all as of one time."""
         return prepared.read(keys, self._times)
 
-    def push(self, bound: BoundSelect, properties: Mapping[str, str]) -> Push:
+    def push(self, bound: BoundSelect | BoundSubscribe, properties: Mapping[str, str]) -> Push:
         """Start a push query; it lives until it is closed."""
         earliest = properties.get("auto.offset.reset", "latest").lower() == "earliest"
         with self._pushes_lock:
             if len(self._pushes) >= self.settings.max_push_queries:
                 raise NotSupported("too many push queries are open", hint="Close some of them.")
-        if isinstance(bound.relation, Stream):
+        if isinstance(bound, BoundSubscribe):
+            started: Push = TableSubscription(bound, self._rows, self._times, self._wakeup)
+        elif isinstance(bound.relation, Stream):
             place = self._streams.start(bound.relation, earliest=earliest)
-            started: Push = StreamPush(bound, self._streams, self._rows, self._wakeup, place)
+            started = StreamPush(bound, self._streams, self._rows, self._wakeup, place)
         else:
             all_ = bound.kind is SelectKind.ALL
             started = TablePush(bound, self._rows, self._times, self._wakeup, snapshot=earliest or all_, marked=all_)

@@ -99,10 +99,10 @@ class Api:
             except HoldfastError as error:
                 raise statement_problem(error, told.text, ()) from error
         bound, text = await self.threaded(self.statements.read_select, told)
-        if found is not None:
+        if found is not None and isinstance(bound, BoundSelect):
             self.lookups.learn(found, bound, catalog)
         try:
-            if bound.kind is SelectKind.PULL:
+            if isinstance(bound, BoundSelect) and bound.kind is SelectKind.PULL:
                 await self._until_final(bound, request)
                 with PULL_SECONDS.time():
                     result = await self.threaded(self.service.pull, bound)

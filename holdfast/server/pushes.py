@@ -10,7 +10,7 @@ from holdfast.server.bell import Bell
 from holdfast.server.problems import Code, Problem
 from holdfast.server.service import Service
 from holdfast.serving.results import Push
-from holdfast.sql.bound import BoundSelect
+from holdfast.sql.bound import BoundSelect, BoundSubscribe
 
 READERS = 16
 """Threads that read for push queries; one that waits for rows needs none."""
@@ -44,7 +44,7 @@ class Pushes:
     def open(self) -> list[OpenPush]:
         return list(self._open.values())
 
-    def start(self, bound: BoundSelect, statement: str, properties: Mapping[str, str]) -> Push:
+    def start(self, bound: BoundSelect | BoundSubscribe, statement: str, properties: Mapping[str, str]) -> Push:
         if self._stopping:
             raise Problem(Code.SHUTTING_DOWN, "the server is shutting down")
         with self._lock:

@@ -15,7 +15,7 @@ from holdfast.errors import HoldfastError
 from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows
 from holdfast.serving.results import PullResult, Push
-from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect
+from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, BoundSubscribe
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.statements import ExplainFormat
 
@@ -119,7 +119,7 @@ class Service(Protocol):
 
     def lookup(self, prepared: KeyLookup, keys: Sequence[Key]) -> KeyRows: ...
 
-    def push(self, bound: BoundSelect, properties: Mapping[str, str]) -> Push: ...
+    def push(self, bound: BoundSelect | BoundSubscribe, properties: Mapping[str, str]) -> Push: ...
 
     def close_push(self, id: str) -> bool: ...
 

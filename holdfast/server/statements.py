@@ -27,6 +27,7 @@ from holdfast.sql.bound import (
     BoundPause,
     BoundResume,
     BoundSelect,
+    BoundSubscribe,
     BoundTerminate,
 )
 from holdfast.sql.parse import ParsedStatement
@@ -47,7 +48,7 @@ class Statements:
         """The entity of every statement. The first that fails ends the run; those before it have happened."""
         return _Run(self._service, self._pushes, self._statuses, asked).run()
 
-    def read_select(self, asked: Asked) -> tuple[BoundSelect, str]:
+    def read_select(self, asked: Asked) -> tuple[BoundSelect | BoundSubscribe, str]:
         """The one query of a request to /query-stream or /query, and its words."""
         script = Script(asked.text, asked.variables, lambda: self._service.catalog.types)
         current = asked.text
@@ -56,15 +57,15 @@ class Statements:
             if len(parsed) != 1:
                 raise Problem(Code.BAD_REQUEST, f"expected one statement, found {len(parsed)}")
             current = parsed[0].text
-            if not isinstance(parsed[0].statement, sql.Select | sql.Refused):
-                hint = "Send it to /ksql."
-                raise WrongEndpoint("only a SELECT can be run here", hint=hint, position=parsed[0].statement.position)
+            if not isinstance(parsed[0].statement, sql.Select | sql.Subscribe | sql.Refused):
+                hint, position = "Send it to /ksql.", parsed[0].statement.position
+                raise WrongEndpoint("only a SELECT or a SUBSCRIBE can be run here", hint=hint, position=position)
             bound = bind(parsed[0].statement, self._service.catalog, asked.properties)
         except HoldfastError as error:
             raise told(error, script, current, ()) from error
         except RecursionError:
             raise statement_problem(too_deep(), current, ()) from None
-        assert isinstance(bound, BoundSelect)
+        assert isinstance(bound, BoundSelect | BoundSubscribe)
         return bound, current
 
 
@@ -129,9 +130,9 @@ class _Run:
             case BoundInsert():
                 self._service.insert(bound)
                 return entities.status(text, entities.command_id(bound), "1 row inserted.", -1)
-            case BoundSelect():
-                hint = "Send it to /query-stream."
-                raise WrongEndpoint("a SELECT cannot be run on /ksql", hint=hint, position=parsed.statement.position)
+            case BoundSelect() | BoundSubscribe():
+                hint, what = "Send it to /query-stream.", "SELECT" if isinstance(bound, BoundSelect) else "SUBSCRIBE"
+                raise WrongEndpoint(f"a {what} cannot be run on /ksql", hint=hint, position=parsed.statement.position)
             case BoundExplain() | sql.ExplainQuery():
                 return self._explain(bound, text)
             case sql.Describe(name=name, extended=extended):

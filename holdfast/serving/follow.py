@@ -11,10 +11,12 @@ from threading import Event, Lock
 
 import pyarrow as pa
 
-from holdfast.catalog.objects import CatalogObject
+from holdfast.catalog.objects import Table
+from holdfast.errors import BadTime, ReadError
 from holdfast.names import CollectionId
 from holdfast.runtime.store.port import ChangeRange, Store, Time
 from holdfast.serving.times import Times
+from holdfast.sql.moments import BoundAsOf, Moment
 
 BATCH_BYTES = 2 << 20
 """What a batch may take in memory, about; what is made of it for a client may take as much again."""
@@ -58,15 +60,23 @@ class Start:
     """Where a reader begins: at a time, or at the latest one; with the rows of that time, or only what comes after."""
 
     snapshot: bool = False
-    as_of: Time | None = None
-    up_to: Time | None = None
+    as_of: BoundAsOf | None = None
+    up_to: Moment | None = None
     """Times from here on are not wanted."""
+
+
+def ends_before_it_begins(written: Moment, at: Time, up_to: Time) -> BadTime:
+    return BadTime(
+        "UP TO must not be below AS OF",
+        detail=f"It would begin at {at} and end before {up_to}.",
+        position=written.position,
+    )
 
 
 class Follower:
     """One reader of one table. `pending` and `close` may come from any thread."""
 
-    def __init__(self, store: Store, widths: Widths, times: Times, table: CatalogObject, start: Start) -> None:
+    def __init__(self, store: Store, widths: Widths, times: Times, table: Table, start: Start) -> None:
         self._store, self._widths, self._times, self._table, self._start = store, widths, times, table, start
         self._collection = CollectionId(table.name)
         self._pages: Iterator[pa.Table] | None = None
@@ -74,6 +84,8 @@ class Follower:
         self._closed = Event()
         self._holding = Lock()
         self._hold: int | None = None
+        self._up_to: Time | None = None
+        self._waiting = False
         self.at = Time(0)
         """What it has given is all up to here, apart from what is left of the snapshot as of here."""
         self.time: Time | None = None
@@ -88,13 +100,16 @@ class Follower:
     @property
     def ended(self) -> bool:
         """Whether all that was wanted was given."""
-        up_to = self._start.up_to
-        return up_to is not None and self.begun and self._pages is None and not self._ranges and self.at + 1 >= up_to
+        if self._up_to is None or self._waiting or self._pages is not None or self._ranges:
+            return False
+        return self.at + 1 >= self._up_to
 
     def pending(self) -> bool:
         """Whether there is something to read, as far as memory knows."""
         if self._hold is None:
             return not self._times.building(self._table)
+        if self._waiting:
+            return self._times.now() >= self.at
         return self._pages is not None or bool(self._ranges) or self._store.changed_at(self._collection) > self.at
 
     def step(self) -> Page | SnapshotDone | ChangeRange | None:
@@ -103,6 +118,8 @@ class Follower:
             if self._times.building(self._table):
                 return None
             self._begin()
+        if self._waiting and not self._begin_snapshot():
+            return None
         if self._pages is not None:
             page = next(self._pages, None)
             if page is not None:
@@ -133,18 +150,39 @@ class Follower:
         self._pages = None
 
     def _begin(self) -> None:
-        """Take a place: at the latest time, or, while the table is being built, at its first one."""
-        self.at = self._times.latest_of(self._table).time
-        self._keep(self._store.hold(self._collection, self.at))
-        if self._start.snapshot:
-            size = partial(self._widths.rows, self._collection)
-            self._pages = self._store.snapshot(self._collection, self.at, page=size)
+        """Take a place: at the time asked for or at the latest one; of a table that was being built, at its first."""
+        while not self._closed.is_set():
+            self.at = self._times.choose([self._table], self._start.as_of).time
+            try:
+                self._keep(self._store.hold(self._collection, self.at))
+                break
+            except ReadError:  # since has moved on between the choice and the hold
+                continue
+        if self._start.up_to is not None:
+            self._up_to = Time(self._start.up_to.at(self._times.now()))
+            if self._up_to < self.at:
+                self.close()
+                raise ends_before_it_begins(self._start.up_to, self.at, self._up_to)
+        self._waiting = self._start.snapshot and self._up_to != self.at
+        if not self._start.snapshot:
+            self.time = self.at
+
+    def _begin_snapshot(self) -> bool:
+        """Whether the time of the snapshot is there; one in the future is waited for."""
+        if self._times.latest_of(self._table).time < self.at:
+            # An error, should the table stop short of it.
+            self._times.choose([self._table], self._start.as_of)
+            return False
+        self._waiting = False
+        size = partial(self._widths.rows, self._collection)
+        self._pages = self._store.snapshot(self._collection, self.at, page=size)
+        return True
 
     def _look(self) -> bool:
         """Find what came since; where nothing did, only the time has moved on."""
         latest = self._times.latest_of(self._table).time
-        if self._start.up_to is not None:
-            latest = Time(min(latest, self._start.up_to - 1))
+        if self._up_to is not None:
+            latest = Time(min(latest, self._up_to - 1))
         # In this order: a tick at or before `latest` is known to have changed the table, if it has.
         to = Time(min(latest, self._store.changed_at(self._collection)))
         if to > self.at:
@@ -152,7 +190,7 @@ class Follower:
             self._ranges.extend(self._store.change_ranges(self._collection, self.at, to, rows=rows))
         if not self._ranges:
             self.time = max(latest, self.at)
-            if latest >= self.at + CATCH_UP_MS or to > self.at or latest + 1 == self._start.up_to:
+            if latest >= self.at + CATCH_UP_MS or to > self.at or latest + 1 == self._up_to:
                 self._advance(latest)
         return bool(self._ranges)
 

@@ -76,9 +76,9 @@ class Projection:
         taken = {column.name for column in named}
         return Scope.of([*named, *(c for c in pseudo if c.name not in taken)], relation=relation.name)
 
-    def items(self, scope: Scope, dialect: Dialect) -> list[str]:
+    def items(self, scope: Scope, dialect: Dialect, name: str = "r") -> list[str]:
         rendered = (render(c.expression, scope, dialect) for c in self.bound.columns)
-        return [f"{sql} AS r{i}" for i, sql in enumerate(rendered)]
+        return [f"{sql} AS {name}{i}" for i, sql in enumerate(rendered)]
 
     def key_items(self, scope: Scope, dialect: Dialect) -> list[str]:
         """The select list of a deleted row: only what is made of key columns still has a value."""

@@ -4,21 +4,18 @@ A reader keeps its place in the store or in the topic, not rows in memory: a slo
 at the same place share what is read, computed and written for them.
 """
 
-import re
-import time as clock
-from abc import ABC, abstractmethod
-from threading import Event
-from uuid import uuid4
+from collections.abc import Hashable
 
 import pyarrow as pa
 
-from holdfast.errors import HoldfastError
+from holdfast.catalog.objects import Table
 from holdfast.runtime.expressions.physical import arrow_type
 from holdfast.runtime.store.port import ChangeRange, Time
 from holdfast.serving.follow import Follower, Page, SnapshotDone, Start
 from holdfast.serving.projection import Projection
-from holdfast.serving.results import PushBatch, ResultColumn
-from holdfast.serving.rows import Chosen, RowReader, with_no_tombstones
+from holdfast.serving.pushing import Pushing
+from holdfast.serving.results import PushBatch
+from holdfast.serving.rows import RowReader, with_no_tombstones
 from holdfast.serving.streams import StreamPlace, StreamReader, Stretch
 from holdfast.serving.times import Times
 from holdfast.serving.wakeup import Wakeup
@@ -29,78 +26,10 @@ FIRST_OFFSETS, MOST_OFFSETS = 500, 20_000
 BATCH_BYTES = 8 << 20
 
 
-class Pushing(ABC):
-    """What pushes on streams and on tables have in common: the id, LIMIT, waiting and closing."""
-
-    def __init__(self, bound: BoundSelect, reader: RowReader, wakeup: Wakeup) -> None:
-        self._projection = Projection(bound)
-        self._relation = bound.relation
-        self._reader = reader
-        self._wakeup = wakeup
-        self._left: int | None = bound.limit
-        self._closed = Event()
-        self._time: Time | None = None
-        name = re.sub(r"\W", "_", bound.relation.name, flags=re.ASCII)
-        self._id = f"PUSH_{name}_{uuid4().hex[:12]}".upper()
-        shape = self._projection.select("t", self._projection.dialect)
-        self._key = (bound.relation.name, bound.relation.topic, str(bound.relation.schema), shape)
-
-    @property
-    def id(self) -> str:
-        return self._id
-
-    @property
-    def columns(self) -> tuple[ResultColumn, ...]:
-        return self._projection.columns
-
-    @property
-    def time(self) -> Time | None:
-        return self._time
-
-    def ready(self) -> bool:
-        try:
-            return self._closed.is_set() or self._left == 0 or self._pending()
-        except HoldfastError:
-            return True
-
-    def next(self, timeout: float) -> PushBatch | None:
-        deadline = clock.monotonic() + timeout
-        while not self._closed.is_set() and self._left != 0:
-            seen = self._wakeup.count
-            batch = self._read()
-            if batch is not None:
-                if batch.rows.num_rows or batch.snapshot is not None:
-                    return self._limited(batch)
-                continue
-            left = deadline - clock.monotonic()
-            if left <= 0:
-                return None
-            self._wakeup.wait(seen, min(left, 1.0))
-        self.close()
-        raise StopIteration
-
-    def close(self) -> None:
-        self._closed.set()
-        self._wakeup.ring()
-
-    @abstractmethod
-    def _pending(self) -> bool:
-        """Whether there is something to read, as far as memory knows."""
-
-    @abstractmethod
-    def _read(self) -> PushBatch | None:
-        """What has come since the last time, None when nothing has; sets `_time`."""
-
-    def _batch(self, chosen: Chosen) -> PushBatch:
-        return PushBatch(chosen.rows, self._time, encoded=chosen.encoded, shared=True)
-
-    def _limited(self, batch: PushBatch) -> PushBatch:
-        if self._left is None:
-            return batch
-        if batch.rows.num_rows > self._left:
-            batch = PushBatch(batch.rows.slice(0, self._left), None)
-        self._left -= batch.rows.num_rows
-        return batch
+def shape_of(bound: BoundSelect, projection: Projection) -> Hashable:
+    """Equal for queries that are told the same of a place."""
+    relation = bound.relation
+    return relation.name, relation.topic, str(relation.schema), projection.select("t", projection.dialect)
 
 
 class StreamPush(Pushing):
@@ -109,7 +38,9 @@ class StreamPush(Pushing):
     def __init__(
         self, bound: BoundSelect, streams: StreamReader, reader: RowReader, wakeup: Wakeup, place: StreamPlace
     ) -> None:
-        super().__init__(bound, reader, wakeup)
+        self._projection, self._relation, self._reader = Projection(bound), bound.relation, reader
+        super().__init__([bound.relation.name], self._projection.columns, wakeup, limit=bound.limit)
+        self._key = shape_of(bound, self._projection)
         self._streams, self._place = streams, place
         self._most = FIRST_OFFSETS
 
@@ -124,7 +55,7 @@ class StreamPush(Pushing):
             self._time = time
             return None
         wanted: Stretch = tuple(sorted(ranges.items()))
-        chosen = self._reader.shared((*self._key, wanted), lambda: self._rows(wanted))
+        chosen = self._reader.shared((self._key, wanted), lambda: self._rows(wanted))
         self._place = {**self._place, **{partition: end for partition, (_, end) in ranges.items()}}
         self._time = time if all(self._place[partition] >= end for partition, end in ends.items()) else None
         return self._batch(chosen)
@@ -149,9 +80,15 @@ class TablePush(Pushing):
         snapshot: bool,
         marked: bool = False,
     ) -> None:
-        super().__init__(bound, reader, wakeup)
-        self._marked = marked
+        self._projection, self._reader, self._marked = Projection(bound), reader, marked
+        super().__init__([bound.relation.name], self._projection.columns, wakeup, limit=bound.limit)
+        self._key = shape_of(bound, self._projection)
+        assert isinstance(bound.relation, Table)
         self._follower = Follower(reader.store, reader.widths, times, bound.relation, Start(snapshot=snapshot))
+
+    @property
+    def held(self) -> Time | None:
+        return self._follower.at if self._follower.begun else None
 
     def next(self, timeout: float) -> PushBatch | None:
         try:
@@ -178,7 +115,7 @@ class TablePush(Pushing):
             case SnapshotDone(at):
                 return PushBatch(self._nothing(), at, snapshot=at if self._marked else None)
             case ChangeRange() as part:
-                chosen = self._reader.shared((*self._key, part), lambda: self._changes(part))
+                chosen = self._reader.shared((self._key, part), lambda: self._changes(part))
                 self._follower.took(part)
                 self._time = self._follower.time
                 return self._batch(chosen)

@@ -39,6 +39,10 @@ class Times:
     ) -> None:
         self._store, self._read_time, self._progress, self._holds = store, read_time, progress, holds
 
+    def now(self) -> Time:
+        """The latest time that is final for what is kept current."""
+        return self._read_time()
+
     def latest_of(self, relation: CatalogObject) -> Readable:
         assert isinstance(relation, Table)
         return self.latest(relation)

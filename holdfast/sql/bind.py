@@ -13,6 +13,7 @@ from holdfast.sql.bind_create import bind_create_as, bind_create_source
 from holdfast.sql.bind_insert import bind_insert
 from holdfast.sql.bind_insert_select import bind_insert_select
 from holdfast.sql.bind_query import bind_select
+from holdfast.sql.bind_subscribe import bind_subscribe
 from holdfast.sql.bind_type import bind_create_type, bind_drop_type
 from holdfast.sql.bound import (
     BoundDrop,
@@ -54,6 +55,8 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
             return bind_insert_select(statement, catalog, properties)
         case sql.Select():
             return bind_select(statement, catalog)
+        case sql.Subscribe():
+            return bind_subscribe(statement, catalog)
         case sql.Drop():
             return _bind_drop(statement, catalog)
         case sql.CreateType():

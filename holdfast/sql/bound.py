@@ -13,7 +13,7 @@ from holdfast.runtime.expressions.tree import Call, Expression
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.steps import JoinType
 from holdfast.runtime.plan.windows import WindowExpression, WindowInfo
-from holdfast.sql.moments import BoundAsOf
+from holdfast.sql.moments import BoundAsOf, Moment
 from holdfast.sql.relation import BoundSource
 from holdfast.sql.statements import (
     Define,
@@ -215,6 +215,22 @@ class BoundSelect:
     as_of: BoundAsOf | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundSubscribe:
+    """A query whose changes a client follows. `key` are the places of ENVELOPE UPSERT's columns in the query."""
+
+    select: BoundSelect
+    snapshot: bool = True
+    progress: bool = False
+    as_of: BoundAsOf | None = None
+    up_to: Moment | None = None
+    key: tuple[int, ...] = ()
+
+    @property
+    def limit(self) -> None:
+        """It ends by UP TO, not by a number of rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class BoundExplain:
     """EXPLAIN of a statement that need not run; `text` is that statement's."""
@@ -244,6 +260,7 @@ BoundStatement = (
     | BoundPause
     | BoundResume
     | BoundSelect
+    | BoundSubscribe
     | BoundExplain
     | BoundNothing
     | Show

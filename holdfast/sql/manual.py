@@ -92,8 +92,14 @@ MANUAL: Mapping[str, Entry] = {
     "resume": Entry("RESUME", "Let a paused query, or all, go on.", "RESUME ALL;"),
     "select": Entry(
         "SELECT",
-        "Ask a table once (a pull query), or with EMIT CHANGES follow every change from now on (a push query).",
+        "Ask a table once (a pull query), or follow it (a push query): every change with EMIT CHANGES, its rows before "
+        "that with EMIT ALL.",
         "SELECT city, total FROM per_city WHERE city = 'Oslo';",
+    ),
+    "subscribe": Entry(
+        "SUBSCRIBE",
+        "Follow a table, or a query over tables, by its changes: each with its time and whether a row came or went.",
+        "SUBSCRIBE TO (SELECT city, total FROM per_city WHERE total > 100) WITH (PROGRESS = true);",
     ),
 }
 

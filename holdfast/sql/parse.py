@@ -54,7 +54,6 @@ _REFUSED = (
     ("PRINT",),
     ("SHOW", "CONNECTORS"),
     ("SHOW", "HOLDS"),
-    ("SUBSCRIBE",),
 )
 _LONGEST = max(len(words) for words in _REFUSED)
 

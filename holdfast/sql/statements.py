@@ -168,6 +168,18 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Subscribe:
+    """`SUBSCRIBE [TO] object | (query) …`. `key` are the columns of `ENVELOPE UPSERT (KEY (…))`."""
+
+    target: Identifier | Select
+    options: tuple[Property, ...] = ()
+    as_of: AsOf | None = None
+    up_to: Expression | None = None
+    key: tuple[Identifier, ...] = ()
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateSource:
     """`CREATE STREAM|TABLE name (columns) WITH (…)` over a topic. `read_only` is `CREATE SOURCE STREAM|TABLE`."""
 
@@ -377,6 +389,7 @@ class Refused:
 
 Statement = (
     Select
+    | Subscribe
     | CreateSource
     | CreateAs
     | InsertValues

@@ -166,6 +166,43 @@ class StatementTransformer(QueryTransformer):
                 return None
         raise AssertionError(f"{value} is no literal")
 
+    # ---- SUBSCRIBE
+
+    def subscribe(self, children: Children) -> sql.Subscribe:
+        target = next(child for child in children if isinstance(child, sql.Identifier | sql.Select))
+        parts = [child for child in children if isinstance(child, Part)]
+        value: dict[str, Any] = {}
+        for part in parts:
+            if part.name in value:
+                raise SyntaxProblem(f"{part.name} is given twice", position=part.position)
+            value[part.name] = part.value
+        return sql.Subscribe(
+            target=target,
+            options=value.get("WITH", ()),
+            as_of=value.get("AS OF"),
+            up_to=value.get("UP TO"),
+            key=value.get("ENVELOPE", ()),
+            position=position_of(children[0]),
+        )
+
+    def subscribed(self, children: Children) -> sql.Identifier | sql.Select:
+        target = children[0]
+        return target if isinstance(target, sql.Select) else _identifier(target)
+
+    def subscribe_with(self, children: Children) -> Part:
+        return Part("WITH", tuple(children[1:]), position_of(children[0]))
+
+    def subscribe_option(self, children: Children) -> sql.Property:
+        """An option without a value is meant to be so."""
+        name, *value = children
+        return sql.Property(str(name).upper(), value[0] if value else True, position_of(name))
+
+    def up_to(self, children: Children) -> Part:
+        return Part("UP TO", children[1], position_of(children[0]))
+
+    def envelope(self, children: Children) -> Part:
+        return Part("ENVELOPE", tuple(map(_identifier, children[1:])), position_of(children[0]))
+
     # ---- INSERT, DROP, SHOW and the small ones
 
     def insert_values(self, children: Children) -> sql.InsertValues:

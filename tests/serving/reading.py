@@ -16,10 +16,11 @@ from holdfast.serving.pull import pull
 from holdfast.serving.push import TablePush
 from holdfast.serving.results import PullResult
 from holdfast.serving.rows import RowReader
+from holdfast.serving.subscribe import TableSubscription
 from holdfast.serving.times import Times
 from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundSelect
+from holdfast.sql.bound import BoundSelect, BoundSubscribe
 from holdfast.sql.parse import parse
 
 SQL = """
@@ -77,6 +78,12 @@ class Reading:
         bound = self.bound(text)
         reader = RowReader(store, self.engine) if store is not None else self.rows
         return TablePush(bound, reader, self.times, self.wakeup, snapshot=snapshot, marked=marked)
+
+    def subscribe(self, text: str, store: Any = None) -> TableSubscription:
+        bound = bind(parse(text)[0].statement, self.driver.catalog)
+        assert isinstance(bound, BoundSubscribe)
+        reader = RowReader(store, self.engine) if store is not None else self.rows
+        return TableSubscription(bound, reader, self.times, self.wakeup)
 
     def close(self) -> None:
         self.driver.close()

@@ -1,0 +1,251 @@
+"""SUBSCRIBE over a table."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.errors import BadTime, UnreadableTime
+from holdfast.names import CollectionId
+from holdfast.runtime.progress import Progress, Status
+from holdfast.serving import follow
+from holdfast.serving.pushing import Pushing
+
+from .reading import Reading, plain
+from .test_push import least_hold
+
+TABLE = CollectionId("T")
+
+
+def rows(push: Pushing) -> list[tuple]:
+    """All that it has to tell now."""
+    return list(told(push))
+
+
+def told(push: Pushing) -> Iterator[tuple]:
+    try:
+        while (batch := push.next(0)) is not None:
+            yield from plain(batch.rows)
+    except StopIteration:
+        return
+
+
+def names(push: Pushing) -> list[str]:
+    return [column.name for column in push.columns]
+
+
+def test_the_rows_as_of_a_time_then_what_came_and_what_went(reading: Reading) -> None:
+    reading.put("T", {"a": (1, "x")})
+    start = reading.put("T", {"b": (2, "y")})
+    push = reading.subscribe("SUBSCRIBE t;")
+    assert names(push) == ["mz_timestamp", "mz_diff", "ID", "N", "S"]
+    assert rows(push) == [(start, 1, "a", 1, "x"), (start, 1, "b", 2, "y")]
+    changed = reading.put("T", {"a": (3, "x"), "b": None})
+    found = rows(push)
+    assert sorted(found[:2]) == [(changed, -1, "a", 1, "x"), (changed, -1, "b", 2, "y")], "what went comes first"
+    assert found[2:] == [(changed, 1, "a", 3, "x")]
+    push.close()
+
+
+def test_a_filter_and_a_projection_tell_only_what_they_show(reading: Reading) -> None:
+    push = reading.subscribe("SUBSCRIBE TO (SELECT id, n / 10 AS tens FROM t WHERE n > 9);")
+    assert names(push) == ["mz_timestamp", "mz_diff", "ID", "TENS"]
+    times = [reading.put("T", {"a": (n, "x")}) for n in (5, 10, 11, 25, 7)] + [reading.put("T", {"a": None})]
+    assert rows(push) == [
+        (times[1], 1, "a", 1),
+        (times[3], -1, "a", 1),
+        (times[3], 1, "a", 2),
+        (times[4], -1, "a", 2),
+    ]
+    push.close()
+
+
+def test_without_a_snapshot_only_later_times(reading: Reading) -> None:
+    at = reading.put("T", {"a": (1, "x")})
+    later = reading.put("T", {"a": (2, "x")})
+    push = reading.subscribe(f"SUBSCRIBE t WITH (SNAPSHOT = false) AS OF {at};")
+    assert rows(push) == [(later, -1, "a", 1, "x"), (later, 1, "a", 2, "x")]
+    push.close()
+
+
+def test_up_to_ends_it_before_that_time(reading: Reading) -> None:
+    at = reading.put("T", {"a": (1, "x")})
+    later = reading.put("T", {"b": (2, "x")})
+    reading.put("T", {"c": (3, "x")})
+    push = reading.subscribe(f"SUBSCRIBE t AS OF {at} UP TO {later + 1};")
+    assert rows(push) == [(at, 1, "a", 1, "x"), (later, 1, "b", 2, "x")]
+    with pytest.raises(StopIteration):
+        push.next(0)
+    assert least_hold(reading) == reading.now, "and it lets go of history"
+    nothing = reading.subscribe(f"SUBSCRIBE t AS OF {reading.now} UP TO {reading.now};")
+    assert rows(nothing) == [], "no time is at least the one and below the other"
+    with pytest.raises(StopIteration):
+        nothing.next(0)
+
+
+def test_up_to_a_time_that_is_to_come(reading: Reading) -> None:
+    push = reading.subscribe(f"SUBSCRIBE t WITH (PROGRESS) UP TO {reading.now + 3};")
+    first = reading.now
+    assert rows(push) == [(first + 1, True, None, None, None, None)]
+    at = reading.put("T", {"a": (1, "x")})
+    assert rows(push) == [(at, False, 1, "a", 1, "x"), (at + 1, True, None, None, None, None)]
+    reading.put("T", {})
+    reading.put("T", {"b": (1, "x")})
+    assert rows(push) == [(first + 3, True, None, None, None, None)]
+    with pytest.raises(StopIteration):
+        push.next(0)
+
+
+def test_progress_after_each_time_with_data_and_none_for_what_is_not_shown(reading: Reading) -> None:
+    start = reading.now
+    push = reading.subscribe("SUBSCRIBE (SELECT id FROM t WHERE n > 0) WITH (PROGRESS = true);")
+    assert names(push) == ["mz_timestamp", "mz_progressed", "mz_diff", "ID"]
+    assert rows(push) == [(start + 1, True, None, None)]
+    one, two = reading.put("T", {"a": (1, "x")}), reading.put("T", {"b": (1, "x")})
+    reading.put("T", {"c": (-1, "x")})
+    assert rows(push) == [
+        (one, False, 1, "a"),
+        (one + 1, True, None, None),
+        (two, False, 1, "b"),
+        (two + 1, True, None, None),
+    ]
+    assert rows(push) == []
+    push.close()
+
+
+def test_progress_of_a_tick_that_is_read_in_parts_comes_after_the_last(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "FIRST_ROWS", 3)
+    monkeypatch.setattr(follow, "MOST_ROWS", 3)
+    push = reading.subscribe("SUBSCRIBE t WITH (PROGRESS, SNAPSHOT = false);")
+    large = reading.put("T", {f"k{i}": (i, "x") for i in range(8)})
+    small = reading.put("T", {"k1": None})
+    found = rows(push)
+    assert [row[1] for row in found] == [False] * 8 + [True, False, True]
+    assert [row[0] for row in found if row[1]] == [large + 1, small + 1]
+    push.close()
+
+
+def test_progress_comes_where_nothing_happens(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.serving.subscribe.PROGRESS_SECONDS", 0)
+    push = reading.subscribe("SUBSCRIBE t WITH (PROGRESS, SNAPSHOT = false);")
+    reading.now += 5_000
+    assert push.next(0).rows.to_pylist()[0]["r0"] == reading.now + 1
+    assert push.next(0) is None, "not twice for one time"
+    push.close()
+
+
+def test_an_envelope_tells_the_row_of_a_key_or_that_it_has_none(reading: Reading) -> None:
+    start = reading.put("T", {"a": (1, "x")})
+    push = reading.subscribe("SUBSCRIBE (SELECT n, id, s FROM t) ENVELOPE UPSERT (KEY (id)) WITH (PROGRESS);")
+    assert names(push) == ["mz_timestamp", "mz_progressed", "mz_state", "ID", "N", "S"]
+    assert rows(push) == [(start, False, "upsert", "a", 1, "x"), (start + 1, True, None, None, None, None)]
+    one, two = reading.put("T", {"a": (2, "x")}), reading.put("T", {"a": None})
+    assert [row for row in rows(push) if not row[1]] == [
+        (one, False, "upsert", "a", 2, "x"),
+        (two, False, "delete", "a", None, None),
+    ]
+    push.close()
+
+
+def test_an_envelope_whose_key_has_a_value_in_it(reading: Reading) -> None:
+    reading.put("T", {"a": (1, "x")})
+    push = reading.subscribe("SUBSCRIBE t WITH (SNAPSHOT = false) ENVELOPE UPSERT (KEY (id, n));")
+    one, two = reading.put("T", {"a": (1, "y")}), reading.put("T", {"a": (2, "y")})
+    assert rows(push) == [
+        (one, "upsert", "a", 1, "y"),
+        (two, "delete", "a", 1, None),
+        (two, "upsert", "a", 2, "y"),
+    ]
+    push.close()
+
+
+def test_a_time_before_since_is_refused_with_the_times_that_are_not(reading: Reading) -> None:
+    reading.put("T", {"a": (1, "x")})
+    reading.now += 100
+    since = least_hold(reading)
+    assert since == reading.now
+    with pytest.raises(UnreadableTime) as refused:
+        reading.subscribe("SUBSCRIBE t AS OF 2;")
+    assert refused.value.message == "could not find a valid timestamp for the query"
+    assert f'The time asked for is 2. "T" has since {since} and upper {reading.now + 1}.' == refused.value.detail
+    assert refused.value.hint == f"Valid times are {since} and later."
+    assert refused.value.position is not None
+    push = reading.subscribe("SUBSCRIBE t AS OF AT LEAST 2;")
+    assert [row[0] for row in rows(push)] == [since]
+    push.close()
+
+
+def test_a_time_after_a_frozen_upper_is_refused(reading: Reading) -> None:
+    upper = reading.put("T", {"a": (1, "x")}) + 1
+    reading.progress = Progress(Status.ERROR, reason="it broke")
+    with pytest.raises(UnreadableTime) as refused:
+        reading.subscribe(f"SUBSCRIBE t AS OF {upper};")
+    assert "where it stays: its query stopped: it broke" in (refused.value.detail or "")
+    assert (refused.value.hint or "").endswith(f" to {upper - 1}.")
+
+
+def test_up_to_below_as_of_is_refused(reading: Reading) -> None:
+    at = reading.put("T", {"a": (1, "x")})
+    with pytest.raises(BadTime) as refused:
+        reading.subscribe(f"SUBSCRIBE t AS OF {at} UP TO {at - 1};")
+    assert refused.value.message == "UP TO must not be below AS OF"
+    assert refused.value.detail == f"It would begin at {at} and end before {at - 1}."
+    assert least_hold(reading) == reading.now, "nothing is held"
+
+
+def test_a_time_in_the_future_is_waited_for(reading: Reading) -> None:
+    reading.put("T", {"a": (1, "x")})
+    at = reading.now + 2
+    push = reading.subscribe(f"SUBSCRIBE t AS OF {at};")
+    assert rows(push) == []
+    assert push.time is None
+    assert not push.ready()
+    reading.put("T", {"b": (2, "x")})
+    assert rows(push) == []
+    reading.put("T", {"a": None})
+    assert push.ready()
+    assert rows(push) == [(at, 1, "b", 2, "x")]
+    push.close()
+
+
+def test_resuming_after_progress_is_one_less(reading: Reading) -> None:
+    """Also where something changed at exactly that time."""
+    first = reading.subscribe("SUBSCRIBE t WITH (PROGRESS);")
+    reading.put("T", {"a": (1, "x")})
+    progressed = rows(first)[-1][0]
+    at = reading.put("T", {"b": (2, "x")})
+    assert at == progressed
+    second = reading.subscribe(f"SUBSCRIBE t WITH (SNAPSHOT = false) AS OF {progressed - 1};")
+    assert rows(second) == [(at, 1, "b", 2, "x")]
+    first.close()
+    second.close()
+
+
+def test_it_keeps_history_until_it_has_read_it_and_not_after_it_is_closed(reading: Reading) -> None:
+    push = reading.subscribe("SUBSCRIBE t WITH (SNAPSHOT = false);")
+    place = reading.now
+    for value in range(5):
+        reading.put("T", {"a": (value, "x")})
+    assert least_hold(reading) == place == push.held
+    assert len(rows(push)) == 9
+    assert least_hold(reading) == push.held > place
+    push.close()
+    assert least_hold(reading) == reading.now
+
+
+def test_both_dialects_tell_the_same(engine, tmp_path) -> None:
+    reading = Reading(tmp_path, engine)
+    here = reading.subscribe("SUBSCRIBE (SELECT id, n + 1 AS m FROM t WHERE n > 1) WITH (PROGRESS);")
+    spark = reading.subscribe(
+        "SUBSCRIBE (SELECT id, n + 1 AS m FROM t WHERE n > 1 AND UCASE(id) <> '') WITH (PROGRESS);"
+    )
+    for value in (1, 2, 3, 3, 1, None):
+        reading.put("T", {"a": (value, "x")})
+        reading.put("T", {f"b{value}": (value, "y")})
+    found = rows(here)
+    assert found == rows(spark)
+    assert [row[2:] for row in found if row[3] == "a"] == [(1, "a", 3), (-1, "a", 3), (1, "a", 4), (-1, "a", 4)]
+    here.close()
+    spark.close()
+    reading.close()
