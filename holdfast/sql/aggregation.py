@@ -101,7 +101,7 @@ class Aggregation:
                 _refuse_bounds(argument, call.name)
         form = resolve(call, [given(argument, self.relation.scope) for argument in call.arguments]).form
         assert isinstance(form, AggregateForm)
-        for place in sorted(form.constants):
+        for place in sorted(place % len(call.arguments) for place in form.constants):
             argument = call.arguments[place]
             if any(column_refs(argument)):
                 raise BindError(

@@ -207,6 +207,7 @@ def _struct(text: str, source: Struct, target: Struct, dialect: Dialect) -> str:
 
 
 def struct(parts: list[tuple[str, str]], dialect: Dialect) -> str:
+    parts = parts or [(field_name(0), "CAST(NULL AS BOOLEAN)")]
     if dialect is Dialect.SPARK:
         return f"named_struct({', '.join(f'{chr(39)}{name}{chr(39)}, {value}' for name, value in parts)})"
     return f"struct_pack({', '.join(f'{name} := {value}' for name, value in parts)})"

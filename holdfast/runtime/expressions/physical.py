@@ -66,6 +66,11 @@ def field_name(index: int) -> str:
     return f"f{index}"
 
 
+def kept_fields(type_: Struct) -> list[SqlType]:
+    """The types of a STRUCT's fields as they are kept: one without any has one that is always NULL."""
+    return [field.type for field in type_.fields] or [Scalar.BOOLEAN]
+
+
 def spark_type(type_: SqlType) -> str:
     match type_:
         case Scalar():
@@ -76,8 +81,8 @@ def spark_type(type_: SqlType) -> str:
             return f"ARRAY<{spark_type(element)}>"
         case Map(key, value):
             return f"MAP<{spark_type(key)},{spark_type(value)}>"
-        case Struct(fields):
-            parts = (f"{field_name(i)}:{spark_type(field.type)}" for i, field in enumerate(fields))
+        case Struct():
+            parts = (f"{field_name(i)}:{spark_type(kept)}" for i, kept in enumerate(kept_fields(type_)))
             return f"STRUCT<{','.join(parts)}>"
         case _:
             assert_never(type_)
@@ -93,8 +98,8 @@ def duckdb_type(type_: SqlType) -> str:
             return f"{duckdb_type(element)}[]"
         case Map(key, value):
             return f"MAP({duckdb_type(key)}, {duckdb_type(value)})"
-        case Struct(fields):
-            parts = (f"{field_name(i)} {duckdb_type(field.type)}" for i, field in enumerate(fields))
+        case Struct():
+            parts = (f"{field_name(i)} {duckdb_type(kept)}" for i, kept in enumerate(kept_fields(type_)))
             return f"STRUCT({', '.join(parts)})"
         case _:
             assert_never(type_)
@@ -110,8 +115,8 @@ def arrow_type(type_: SqlType) -> pa.DataType:
             return pa.list_(arrow_type(element))
         case Map(key, value):
             return pa.map_(arrow_type(key), arrow_type(value))
-        case Struct(fields):
-            return pa.struct([(field_name(i), arrow_type(field.type)) for i, field in enumerate(fields)])
+        case Struct():
+            return pa.struct([(field_name(i), arrow_type(kept)) for i, kept in enumerate(kept_fields(type_))])
         case _:
             assert_never(type_)
 

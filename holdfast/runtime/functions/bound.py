@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import TypeMismatch, WrongObjectKind
-from holdfast.runtime.expressions.physical import Dialect, physical_type
+from holdfast.runtime.expressions.casts import struct
+from holdfast.runtime.expressions.comparable import sorted_maps
+from holdfast.runtime.expressions.physical import Dialect, field_name, physical_type
 from holdfast.runtime.expressions.render import Renderer
 from holdfast.runtime.expressions.scope import Scope
 from holdfast.runtime.expressions.tree import BooleanLiteral, Call, IntegerLiteral
 from holdfast.runtime.functions.declaration import AggregateForm, Arguments, TableForm, expand
+from holdfast.runtime.functions.parameters import LambdaType, Unit
 from holdfast.runtime.functions.registry import CURRENT, Release, resolve
 from holdfast.types import SqlType
 
@@ -21,6 +24,7 @@ class BoundAggregate:
     arguments: tuple[str, ...]
     returns: SqlType
     state: tuple[SqlType, ...]
+    canonical: str = ""
 
     @property
     def reversible(self) -> bool:
@@ -50,6 +54,9 @@ class BoundAggregate:
         words |= {f"p{i}": text for i, text in enumerate(partial)}
         words |= {f"t{i}": physical_type(type_, dialect) for i, type_ in enumerate(self.state)}
         words["r"] = physical_type(self.returns, dialect)
+        words["canonical"] = self.canonical
+        words["last"] = self.arguments[-1] if self.arguments else ""
+        words["row"] = struct([(field_name(i), text) for i, text in enumerate(self.arguments[:-1])], Dialect.SPARK)
         return tuple(text.format(*self.arguments, **words) for text in texts)
 
 
@@ -59,7 +66,7 @@ def bind_aggregate(call: Call, scope: Scope, *, release: Release = CURRENT) -> B
     resolved = resolve(call, [renderer.given(argument) for argument in call.arguments], release)
     if not isinstance(resolved.form, AggregateForm):
         raise WrongObjectKind(f"function {call.name} is not an aggregate", position=call.position)
-    for place in sorted(resolved.form.constants):
+    for place in sorted(place % len(call.arguments) for place in resolved.form.constants):
         argument = call.arguments[place]
         if not isinstance(argument, IntegerLiteral | BooleanLiteral):
             raise TypeMismatch(
@@ -68,7 +75,9 @@ def bind_aggregate(call: Call, scope: Scope, *, release: Release = CURRENT) -> B
                 position=argument.position,
             )
     texts = tuple(renderer.argument(a, t) for a, t in zip(call.arguments, resolved.types, strict=True))
-    return BoundAggregate(resolved.form, texts, resolved.returns, resolved.form.state(resolved.types))
+    chosen = resolved.types[0] if resolved.types else None
+    canonical = "" if chosen is None or isinstance(chosen, LambdaType | Unit) else sorted_maps(texts[0], chosen)
+    return BoundAggregate(resolved.form, texts, resolved.returns, resolved.form.state(resolved.types), canonical)
 
 
 @dataclass(frozen=True, slots=True)

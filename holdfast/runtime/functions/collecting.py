@@ -4,6 +4,7 @@ Values come in the order of their records, by partition and offset; a state is k
 """
 
 from holdfast.runtime.expressions.physical import Dialect
+from holdfast.runtime.functions.composite import set_form, top_rows_form
 from holdfast.runtime.functions.declaration import AggregateForm, AggregateFunction, first
 from holdfast.runtime.functions.parameters import ANY, ArrayOf, Chosen, Family, Parameter, Variable
 from holdfast.types import Array, Map, Scalar, SqlType
@@ -158,7 +159,10 @@ FUNCTIONS = (
         name="COLLECT_SET",
         arguments=("value",),
         doc="All different values in the order of their first record, NULL too.",
-        forms=(_listed((_PRIMITIVE,), f"array_distinct({_ORDERED})", f"list_concat({{s0}}, {_NEW})"),),
+        forms=(
+            _listed((_PRIMITIVE,), f"array_distinct({_ORDERED})", f"list_concat({{s0}}, {_NEW})"),
+            set_form(),
+        ),
     ),
     AggregateFunction(
         name="COUNT_DISTINCT",
@@ -180,9 +184,10 @@ FUNCTIONS = (
     ),
     AggregateFunction(
         name="TOPK",
-        arguments=("value", "count"),
-        doc="The greatest values, the greatest first; NULLs are left out.",
-        forms=(_top("collect_list", "list_concat({s0}, {p0})"),),
+        arguments=("value", "column"),
+        doc="The greatest values, as many as the last argument says, the greatest first; NULLs are left out. With "
+        "columns in between, each comes as a STRUCT with theirs.",
+        forms=(_top("collect_list", "list_concat({s0}, {p0})"), top_rows_form()),
     ),
     AggregateFunction(
         name="TOPKDISTINCT",

@@ -136,9 +136,10 @@ class AggregateForm(Signature):
       never raises. `undo` takes away what `merge` added; None when the function cannot take back.
     - `result`: over `{s0}, {s1}...`, in both dialects.
 
-    - `constants`: the places of arguments that must be literals.
+    - `constants`: the places of arguments that must be literals; -1 is the last.
 
-    Texts may use `{t0}, {t1}...`, the physical types of the state columns, and `{r}`, that of the result.
+    Texts may use `{t0}, {t1}...`, the physical types of the state columns, and `{r}`, that of the result; `{last}`, the
+    last argument, `{row}`, a struct of all others, and `{canonical}`, the first with the keys of its MAPs in order.
     """
 
     state: Callable[[tuple[Chosen, ...]], tuple[SqlType, ...]]

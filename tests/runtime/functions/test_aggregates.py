@@ -15,7 +15,7 @@ from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.physical import Dialect, arrow_type, duckdb_type, spark_type
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.functions.bound import BoundAggregate, bind_aggregate
-from holdfast.types import Array, Decimal, Scalar, SqlType
+from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct, StructField
 
 from .engines import same
 
@@ -65,6 +65,21 @@ CASES: dict[str, tuple[SqlType, tuple[str, ...], list[Any], dict[str, Any]]] = {
     "kept texts": (
         Scalar.STRING, ("HISTOGRAM(A)", "ATTR(A)", "TOPK(A, 9)", "COLLECT_SET(A)"), ["x", "x"],
         {"HISTOGRAM(A)": {"x": 2}, "ATTR(A)": "x", "TOPK(A, 9)": ["x", "x"], "COLLECT_SET(A)": ["x"]},
+    ),
+    "kept rows of the greatest": (
+        Scalar.INTEGER, ("TOPK(A % 10, A, 3)", "TOPK(A, 'x', A + 1, 1)"), [11, 21, None, 5, 31],
+        {"TOPK(A % 10, A, 3)": [{"f0": 5, "f1": 5}, {"f0": 1, "f1": 11}, {"f0": 1, "f1": 21}],
+         "TOPK(A, 'x', A + 1, 1)": [{"f0": 31, "f1": "x", "f2": 32}]},
+    ),
+    "kept maps, whatever the order of their keys": (
+        Map(Scalar.STRING, Scalar.BIGINT), ("COLLECT_SET(A)",),
+        [[("b", 1), ("a", 2)], None, [("a", 2), ("b", 1)], [("a", 2)], None],
+        {"COLLECT_SET(A)": [{"a": 2, "b": 1}, None, {"a": 2}]},
+    ),
+    "kept lists of structs": (
+        Array(Struct((StructField("X", Scalar.INTEGER), StructField("Y", Scalar.STRING)))), ("COLLECT_SET(A)",),
+        [[{"f0": 1, "f1": None}], [{"f0": 1, "f1": None}], [], [None], [{"f0": 1, "f1": "y"}], [None]],
+        {"COLLECT_SET(A)": [[{"f0": 1, "f1": None}], [], [None], [{"f0": 1, "f1": "y"}]]},
     ),
     "histogram of NULL": (Scalar.STRING, ("HISTOGRAM(A)",), ["a", None, "a"], {"HISTOGRAM(A)": {"a": 2, "null": 1}}),
     "spread": (

@@ -6,7 +6,8 @@ Lambdas are named by their depth, so that they nest; a lambda over an array of o
 from collections.abc import Callable, Iterable
 
 from holdfast.errors import NotSupported
-from holdfast.runtime.expressions.physical import field_name
+from holdfast.runtime.expressions.casts import struct
+from holdfast.runtime.expressions.physical import Dialect, field_name
 from holdfast.runtime.serdes.json.names import spellings
 from holdfast.runtime.serdes.json.parsing import field_sql
 from holdfast.runtime.serdes.texts import decimal_sql, fitted_sql, is_wide, literal, moment_sql
@@ -51,11 +52,11 @@ def typed_sql(value: str, type_: SqlType, seen: frozenset[str], depth: int = 0) 
             inner = typed_sql(f"map_values({value})", Array(item), seen, depth)
             return f"map_from_arrays(map_keys({value}), {inner})"
         case Struct(fields) if _is_name(value):
-            parts = (
-                f"'{field_name(i)}', {typed_sql(field_sql(value, names), field.type, seen, depth)}"
+            parts = [
+                (field_name(i), typed_sql(field_sql(value, names), field.type, seen, depth))
                 for i, (names, field) in enumerate(zip(_spelled(type_, seen), fields, strict=True))
-            )
-            return f"IF({value} IS NULL, NULL, named_struct({', '.join(parts)}))"
+            ]
+            return f"IF({value} IS NULL, NULL, {struct(parts, Dialect.SPARK)})"
         case Struct():
             return f"transform(array({value}), {name} -> {typed_sql(name, type_, seen, depth + 1)})[0]"
         case _:
@@ -144,7 +145,7 @@ def lacks_a_field(value: str, type_: SqlType, seen: frozenset[str], depth: int =
                     *(lacks_a_field(v, f.type, seen, depth) for v, f in zip(found, fields, strict=True)),
                 ]
             )
-            return f"({value} IS NOT NULL AND {missing})"
+            return missing and f"({value} IS NOT NULL AND {missing})"
         case Struct():
             inner = lacks_a_field(name, type_, seen, depth + 1)
             return inner and f"exists(array({value}), {name} -> {inner})"

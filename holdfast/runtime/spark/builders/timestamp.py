@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 
-from holdfast.errors import Feature, NotYetSupported, PlanError
+from holdfast.errors import PlanError
+from holdfast.runtime.expressions.physical import Dialect
+from holdfast.runtime.expressions.render import render
+from holdfast.runtime.expressions.scope import Scope, ScopeColumn
+from holdfast.runtime.expressions.tree import Call, ColumnRef, StringLiteral
 from holdfast.runtime.plan.formats import TimestampColumn
 from holdfast.runtime.plan.presence import Maybe, given
-from holdfast.types import Column, Scalar
+from holdfast.types import Column, Scalar, SqlType
 
 
 def timestamp_sql(
@@ -26,15 +30,25 @@ def timestamp_sql(
     if column.column not in named:
         raise PlanError(f'the timestamp column "{column.column}" is not there')
     sql, type_ = named[column.column]
-    if given(column.format) is not None or type_ not in (Scalar.BIGINT, Scalar.TIMESTAMP):
-        raise NotYetSupported(
-            Feature.PROPERTY,
-            f"TIMESTAMP of type {type_}",
-            f'the timestamp column "{column.column}" of type {type_} is not supported',
-            hint="Use a BIGINT of milliseconds since the epoch, or a TIMESTAMP.",
-        )
-    millis = sql if type_ is Scalar.BIGINT else f"unix_millis(CAST({sql} AS TIMESTAMP_LTZ))"
+    millis = _millis(column, sql, type_)
     return f"IF({present}, IF({millis} >= 0, {millis}, NULL), {ts})"
+
+
+def _millis(column: TimestampColumn, sql: str, type_: SqlType) -> str:
+    pattern = given(column.format)
+    match type_:
+        case Scalar.BIGINT:
+            return sql
+        case Scalar.TIMESTAMP:
+            return f"unix_millis(CAST({sql} AS TIMESTAMP_LTZ))"
+        case Scalar.STRING if pattern is not None:
+            name = ColumnRef(column.column)
+            scope = Scope.of([ScopeColumn(column.column, type_, sql)])
+            return render(Call("STRINGTOTIMESTAMP", (name, StringLiteral(pattern))), scope, Dialect.SPARK)
+    raise PlanError(
+        f'the timestamp column "{column.column}" cannot be of type {type_}',
+        hint="It is a BIGINT of milliseconds since the epoch, a TIMESTAMP, or a STRING with a format.",
+    )
 
 
 def timed(sql: str, wanted: Maybe[TimestampColumn], kept: str = "false") -> str:
