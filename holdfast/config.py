@@ -195,7 +195,7 @@ SETTINGS: Mapping[str, Reader] = {
 """Every setting and how its value is read."""
 
 SECTIONS = {"kafka": "kafka_properties", "spark": "spark_properties"}
-OTHER_VARIABLES = frozenset({"HOLDFAST_CONFIG", "HOLDFAST_CRASH"})
+OTHER_VARIABLES = frozenset({"HOLDFAST_CONFIG", "HOLDFAST_CONFORMANCE_DIR", "HOLDFAST_CRASH"})
 
 
 def load(
