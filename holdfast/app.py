@@ -47,6 +47,7 @@ from holdfast.serving.insert import row_of
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows, key_lookup
 from holdfast.serving.pull import pull
 from holdfast.serving.push import StreamPush, TablePush
+from holdfast.serving.read import read
 from holdfast.serving.results import PullResult, Push
 from holdfast.serving.rows import RowReader
 from holdfast.serving.streams import StreamReader
@@ -54,6 +55,7 @@ from holdfast.serving.subscribe import TableSubscription
 from holdfast.serving.times import Times
 from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, BoundSubscribe, SelectKind
+from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.statements import ExplainFormat
 
@@ -239,12 +241,14 @@ class Service:
 
     # -- reading and writing -------------------------------------------------------------------------
 
-    def pull(self, bound: BoundSelect) -> PullResult:
+    def pull(self, bound: BoundSelect | BoundRead) -> PullResult:
+        if isinstance(bound, BoundRead):
+            return read(bound, self._store, self._reading, self._times)
         return pull(bound, self._store, self._reading, self._times)
 
-    def left_ms(self, bound: BoundSelect) -> int:
+    def left_ms(self, bound: BoundSelect | BoundRead) -> int:
         """Milliseconds until the time that a pull asks for has come."""
-        return self._times.left_ms([bound.relation] if isinstance(bound.relation, Table) else [], bound.as_of)
+        return self._times.left_ms(bound.tables, bound.as_of)
 
     def prepare_lookup(self, bound: BoundSelect) -> KeyLookup | None:
         """A pull as one by key, if it is one."""

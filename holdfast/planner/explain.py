@@ -14,6 +14,7 @@ from holdfast.runtime.plan.codec import decode, encode
 from holdfast.runtime.plan.document import Plan, QueryPlan
 from holdfast.runtime.plan.explain import explain
 from holdfast.sql.bound import BoundSelect, BoundStatement
+from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.statements import ExplainFormat
 
 
@@ -38,11 +39,24 @@ def explain_statement(bound: BoundStatement, text: str, format_: ExplainFormat) 
     match bound:
         case BoundSelect():
             found = _select(bound, text)
+        case BoundRead():
+            return _read(bound, format_)
         case _ if isinstance(bound, Plannable):
             found = plan(bound, text=text, number=0)
         case _:
             raise NotSupported("EXPLAIN is for queries", hint="Explain a SELECT or a CREATE … AS SELECT.")
     return explain_plan(encode(found), format_)
+
+
+def _read(bound: BoundRead, format_: ExplainFormat) -> str:
+    """A query that is computed where it is read has no steps: it is one statement of an engine."""
+    if format_ is not ExplainFormat.TEXT:
+        raise NotSupported(
+            f"a query that reads cannot be explained as {format_}",
+            hint="Leave the format out; it has one statement, and no steps to draw.",
+        )
+    tables = "".join(f"\n   [ {name} ] | Table: {table.name}" for name, table in bound.relations)
+    return f" > [ READ ] | Engine: {bound.dialect.value}{tables}\n   [ SQL ] | {bound.sql}\n"
 
 
 def _select(bound: BoundSelect, text: str) -> Plan:

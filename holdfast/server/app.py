@@ -43,6 +43,7 @@ from holdfast.server.statements import Statements
 from holdfast.server.statuses import Statuses
 from holdfast.server.streaming import PushResponse, pull_parts
 from holdfast.sql.bound import BoundSelect, SelectKind
+from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.session import check_property
 
 MAX_REQUESTS = 64
@@ -102,7 +103,7 @@ class Api:
         if found is not None and isinstance(bound, BoundSelect):
             self.lookups.learn(found, bound, catalog)
         try:
-            if isinstance(bound, BoundSelect) and bound.kind is SelectKind.PULL:
+            if isinstance(bound, BoundRead) or (isinstance(bound, BoundSelect) and bound.kind is SelectKind.PULL):
                 await self._until_final(bound, request)
                 with PULL_SECONDS.time():
                     result = await self.threaded(self.service.pull, bound)
@@ -112,7 +113,7 @@ class Api:
             raise statement_problem(error, text, ()) from error
         return PushResponse(push, framing, self.pushes, limit=bound.limit, progress=wants_progress(told.options))
 
-    async def _until_final(self, bound: BoundSelect, request: Request) -> None:
+    async def _until_final(self, bound: BoundSelect | BoundRead, request: Request) -> None:
         """Wait for a time that is still to come, without a thread; a client that goes does not wait."""
         while bound.as_of is not None and (left := await self.threaded(self.service.left_ms, bound)) > 0:
             if self.pushes.stopping or await request.is_disconnected():

@@ -34,6 +34,7 @@ from holdfast.sql.bound import (
     BoundStatement,
     BoundTerminate,
 )
+from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.statements import ExplainFormat
 from holdfast.types import Array, Column, Decimal, Map, Role, Scalar, Schema, SqlType, Struct
 
@@ -270,6 +271,9 @@ def query_description(
         case BoundSelect(kind=select, relation=relation, columns=columns):
             sources, kind = [relation.name], select.value
             shown = [field(Column(column.name, column.type)) for column in columns]
+        case BoundRead(columns=given, tables=tables):
+            sources, kind = [table.name for table in tables], "PULL"
+            shown = [field(column) for column in given]
         case _:
             pass
     description = {

@@ -16,6 +16,7 @@ from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows
 from holdfast.serving.results import PullResult, Push
 from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, BoundSubscribe
+from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.statements import ExplainFormat
 
@@ -109,9 +110,9 @@ class Service(Protocol):
     def insert_rows(self, target: CatalogObject, rows: pa.Table) -> None:
         """Give an object rows (`present, k0.., c0.., ts`); they are durable when this returns."""
 
-    def pull(self, bound: BoundSelect) -> PullResult: ...
+    def pull(self, bound: BoundSelect | BoundRead) -> PullResult: ...
 
-    def left_ms(self, bound: BoundSelect) -> int:
+    def left_ms(self, bound: BoundSelect | BoundRead) -> int:
         """Milliseconds until the time that a pull asks for has come."""
 
     def prepare_lookup(self, bound: BoundSelect) -> KeyLookup | None:

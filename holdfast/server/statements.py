@@ -30,6 +30,7 @@ from holdfast.sql.bound import (
     BoundSubscribe,
     BoundTerminate,
 )
+from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.variables import Script
 
@@ -48,7 +49,7 @@ class Statements:
         """The entity of every statement. The first that fails ends the run; those before it have happened."""
         return _Run(self._service, self._pushes, self._statuses, asked).run()
 
-    def read_select(self, asked: Asked) -> tuple[BoundSelect | BoundSubscribe, str]:
+    def read_select(self, asked: Asked) -> tuple[BoundSelect | BoundRead | BoundSubscribe, str]:
         """The one query of a request to /query-stream or /query, and its words."""
         script = Script(asked.text, asked.variables, lambda: self._service.catalog.types)
         current = asked.text
@@ -65,7 +66,7 @@ class Statements:
             raise told(error, script, current, ()) from error
         except RecursionError:
             raise statement_problem(too_deep(), current, ()) from None
-        assert isinstance(bound, BoundSelect | BoundSubscribe)
+        assert isinstance(bound, BoundSelect | BoundRead | BoundSubscribe)
         return bound, current
 
 
@@ -130,8 +131,8 @@ class _Run:
             case BoundInsert():
                 self._service.insert(bound)
                 return entities.status(text, entities.command_id(bound), "1 row inserted.", -1)
-            case BoundSelect() | BoundSubscribe():
-                hint, what = "Send it to /query-stream.", "SELECT" if isinstance(bound, BoundSelect) else "SUBSCRIBE"
+            case BoundSelect() | BoundRead() | BoundSubscribe():
+                hint, what = "Send it to /query-stream.", "SUBSCRIBE" if isinstance(bound, BoundSubscribe) else "SELECT"
                 raise WrongEndpoint(f"a {what} cannot be run on /ksql", hint=hint, position=parsed.statement.position)
             case BoundExplain() | sql.ExplainQuery():
                 return self._explain(bound, text)

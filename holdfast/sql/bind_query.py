@@ -9,7 +9,9 @@ from holdfast.runtime.expressions.tree import ColumnRef, Expression
 from holdfast.sql import statements as sql
 from holdfast.sql.aggregation import Aggregation, aggregates
 from holdfast.sql.bind_joins import bind_joins, choose_keys, input_keys, is_stream, join_key, viable_keys, written_keys
+from holdfast.sql.bind_read import bind_read, computes
 from holdfast.sql.bound import BoundColumn, BoundJoin, BoundQuery, BoundSelect, SelectKind
+from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.formats import KAFKA
 from holdfast.sql.moments import bind_as_of
 from holdfast.sql.partitioning import Partitioning, bind_partitioning
@@ -157,8 +159,10 @@ def _reserved(name: str, position: Position | None) -> BindError:
     )
 
 
-def bind_select(select: sql.Select, catalog: Catalog) -> BoundSelect:
+def bind_select(select: sql.Select, catalog: Catalog) -> BoundSelect | BoundRead:
     """A query that a client asks: a pull without EMIT, a push with EMIT CHANGES, one after the other with EMIT ALL."""
+    if select.emit is None and computes(select):
+        return bind_read(select, catalog)
     refuse_clauses(select)
     present = (
         ("JOIN", bool(select.joins)),

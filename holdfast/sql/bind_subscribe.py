@@ -4,11 +4,22 @@ from collections.abc import Sequence
 
 from holdfast.catalog.objects import CatalogObject, Stream
 from holdfast.catalog.snapshot import Catalog
-from holdfast.errors import BindError, NotSupported, Position, UnknownColumn, WrongObjectKind, nearest
+from holdfast.errors import (
+    BindError,
+    Feature,
+    NotSupported,
+    NotYetSupported,
+    Position,
+    UnknownColumn,
+    WrongObjectKind,
+    nearest,
+)
 from holdfast.runtime.expressions.tree import ColumnRef
 from holdfast.sql import statements as sql
 from holdfast.sql.bind_query import bind_select
+from holdfast.sql.bind_read import computes
 from holdfast.sql.bound import BoundSelect, BoundSubscribe
+from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.moments import bind_as_of, bind_moment
 from holdfast.sql.relation import WINDOW_BOUNDS
 
@@ -18,6 +29,14 @@ FLAGS = ("SNAPSHOT", "PROGRESS")
 def bind_subscribe(statement: sql.Subscribe, catalog: Catalog) -> BoundSubscribe:
     select = _select(statement.target, catalog)
     bound = bind_select(select, catalog)
+    if isinstance(bound, BoundRead):
+        raise NotYetSupported(
+            Feature.CLAUSE,
+            "SUBSCRIBE to a computed query",
+            "SUBSCRIBE to a query that joins, groups or sorts is not supported yet",
+            hint="Keep the result in a table with CREATE TABLE … AS, and subscribe to that.",
+            position=select.position,
+        )
     flags = _flags(statement.options)
     return BoundSubscribe(
         select=bound,
@@ -34,7 +53,7 @@ def _select(target: sql.Identifier | sql.Select, catalog: Catalog) -> sql.Select
     if isinstance(target, sql.Identifier):
         relation = sql.Relation(target.text, target.text, target.position)
         target = sql.Select(items=(sql.SelectStar(None, target.position),), relation=relation, position=target.position)
-    for relation in (target.relation, *(join.relation for join in target.joins)):
+    for relation in () if computes(target) else (target.relation,):
         _check_collection(catalog.relation(relation.name, position=relation.position), relation.position)
     given = (
         (

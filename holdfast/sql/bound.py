@@ -7,12 +7,13 @@ query joins (`L_A`). Only the two sides of a join's condition are qualified. `CO
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from holdfast.catalog.objects import CatalogObject, QueryEntry, TopicSettings
+from holdfast.catalog.objects import CatalogObject, QueryEntry, Table, TopicSettings
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.expressions.tree import Call, Expression
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.steps import JoinType
 from holdfast.runtime.plan.windows import WindowExpression, WindowInfo
+from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.moments import BoundAsOf, Moment
 from holdfast.sql.relation import BoundSource
 from holdfast.sql.statements import (
@@ -214,6 +215,11 @@ class BoundSelect:
     limit: int | None = None
     as_of: BoundAsOf | None = None
 
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """What it reads, when that is a table."""
+        return (self.relation,) if isinstance(self.relation, Table) else ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundSubscribe:
@@ -261,6 +267,7 @@ BoundStatement = (
     | BoundResume
     | BoundSelect
     | BoundSubscribe
+    | BoundRead
     | BoundExplain
     | BoundNothing
     | Show

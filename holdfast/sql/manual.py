@@ -90,7 +90,7 @@ MANUAL: Mapping[str, Entry] = {
         "PAUSE", "Stop a query, or all, where it is; RESUME lets it go on from there.", "PAUSE CTAS_PER_CITY_3;"
     ),
     "resume": Entry("RESUME", "Let a paused query, or all, go on.", "RESUME ALL;"),
-    "select": Entry(
+    "query": Entry(
         "SELECT",
         "Ask a table once (a pull query), or follow it (a push query): every change with EMIT CHANGES, its rows before "
         "that with EMIT ALL.",

@@ -9,7 +9,16 @@ from dataclasses import dataclass, replace
 
 from holdfast.catalog.objects import CatalogObject
 from holdfast.catalog.snapshot import Catalog
-from holdfast.errors import BindError, NotSupported, Position, TypeMismatch, UnknownColumn, UnknownObject
+from holdfast.errors import (
+    BindError,
+    Feature,
+    NotSupported,
+    NotYetSupported,
+    Position,
+    TypeMismatch,
+    UnknownColumn,
+    UnknownObject,
+)
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression, Lambda
 from holdfast.runtime.expressions.typing import type_of
@@ -110,6 +119,14 @@ class Relation:
 
         def change(node: Expression, hidden: frozenset[str]) -> Expression | None:
             match node:
+                case sql.QueryRef():
+                    raise NotYetSupported(
+                        Feature.EXPRESSION,
+                        "a query inside an expression",
+                        "a query inside an expression is not supported here yet",
+                        detail="It can be used in a SELECT that is answered once.",
+                        position=node.position,
+                    )
                 case ColumnRef(name, None) if name in hidden:
                     return node
                 case ColumnRef():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from holdfast.errors import Position
-from holdfast.runtime.expressions.tree import Expression
+from holdfast.runtime.expressions.tree import ColumnRef, Expression
 from holdfast.runtime.plan.steps import JoinType
 from holdfast.runtime.plan.windows import WindowExpression, WindowTime
 from holdfast.types import SqlType
@@ -109,6 +109,9 @@ class Relation:
     name: str
     alias: str
     position: Position | None = field(default=None, compare=False, repr=False)
+    schema: str | None = None
+    query: "Select | None" = None
+    """Of `(SELECT …) AS alias`, which has no name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +151,65 @@ class AsOf:
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class SortItem:
+    """`expression [ASC | DESC] [NULLS FIRST | LAST]`; NULLs count as the greatest unless that is said."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommonTable:
+    """`name [(columns)] AS (query)` of a WITH clause before a query."""
+
+    name: Identifier
+    columns: tuple[Identifier, ...]
+    query: "Select"
+
+
+@dataclass(frozen=True, slots=True)
+class UnionPart:
+    """`UNION [ALL] query`."""
+
+    query: "Select"
+    all: bool
+
+
+class QueryForm(StrEnum):
+    """What a query inside an expression gives."""
+
+    SCALAR = "scalar"
+    EXISTS = "EXISTS"
+    IN = "IN"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRef(ColumnRef):
+    """A query inside an expression, until the binder has made a column of it."""
+
+    query: "Select | None" = None
+    form: QueryForm = QueryForm.SCALAR
+    operand: Expression | None = None
+    negated: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Select:
-    """A query. Without EMIT it is a pull, inside a CREATE … AS it is continuous either way."""
+    """A query. Without EMIT it is a pull, inside a CREATE … AS it is continuous either way.
+
+    ORDER BY, LIMIT, OFFSET and AS OF are those of the whole, when there are `unions`. `clauses` are those of its
+    clauses that a continuous query cannot have yet.
+    """
 
     items: tuple[SelectItem, ...]
     relation: Relation
+    tables: tuple[CommonTable, ...] = ()
+    unions: tuple[UnionPart, ...] = ()
+    distinct: bool = False
+    order_by: tuple[SortItem, ...] = ()
+    offset: int | None = None
     joins: tuple[Join, ...] = ()
     window: Window | None = None
     where: Expression | None = None

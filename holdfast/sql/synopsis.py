@@ -31,13 +31,17 @@ STANDS_FOR = {
     "type": "type",
     "literal": "value",
     "property": "name = value",
-    "select": "query",
+    "query": "query",
+    "union_part": "UNION [ALL] query",
+    "relation": "relation",
     "span": "n unit",
     "STRING": "'text'",
     "INTEGER": "n",
 }
 """Rules and tokens that are shown by a word of their own."""
 MORE = ", …"
+EXTENDS = re.compile(r"^%extend .*\n(?: +\|.*\n)*", re.MULTILINE)
+"""What a rule is extended with is part of an expression, and Lark's own grammar of grammars does not know it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class Synopsis:
 
     def is_about(self, words: Sequence[str]) -> bool:
         """True when the words, in their order, are among those of the statement, and the first begins it."""
-        own = re.findall(r"[A-Z_]+", self.text)
+        own = re.findall(r"[A-Z_]+", _mandatory(self.text))
         if not words or own[:1] != [words[0]]:
             return False
         left = iter(own)
@@ -81,7 +85,7 @@ class _Rules:
 
     def __init__(self, grammar: str) -> None:
         meta = Path(lark.__file__).with_name("grammars") / "lark.lark"
-        tree = Lark.open(str(meta), parser="lalr").parse(grammar)
+        tree = Lark.open(str(meta), parser="lalr").parse(EXTENDS.sub("", grammar))
         self._rules: dict[str, Any] = {}
         self._inlined: set[str] = set()
         self._tokens: dict[str, str] = {}
@@ -185,6 +189,14 @@ def _bare(text: str) -> str:
         return text
     depths = accumulate((c == "{") - (c == "}") for c in text[:-1])
     return text[1:-1] if all(depths) else text
+
+
+def _mandatory(text: str) -> str:
+    """Without what may be left out at the beginning."""
+    if not text.startswith("["):
+        return text
+    depths = list(accumulate((c == "[") - (c == "]") for c in text))
+    return text[depths.index(0) + 1 :].lstrip()
 
 
 def _tidy(text: str) -> str:

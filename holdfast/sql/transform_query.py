@@ -1,7 +1,7 @@
 """From the rules of queries to `Select`; the order of the clauses is checked here."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -9,7 +9,7 @@ from lark import Token
 
 from holdfast.errors import Position, SyntaxProblem, nearest
 from holdfast.runtime.expressions.transform import ExpressionTransformer, position_of, unquote
-from holdfast.runtime.expressions.tree import Call, Expression, StringLiteral
+from holdfast.runtime.expressions.tree import BooleanLiteral, Call, Expression, StringLiteral
 from holdfast.runtime.plan.steps import JoinType
 from holdfast.runtime.plan.windows import HoppingWindow, SessionWindow, TimeUnit, TumblingWindow, WindowTime
 from holdfast.sql import statements as sql
@@ -32,7 +32,7 @@ ORDER = {
             ("HAVING",),
             ("ORDER BY",),
             ("EMIT",),
-            ("LIMIT",),
+            ("LIMIT", "OFFSET"),
             ("AS OF",),
         )
     )
@@ -57,6 +57,15 @@ class AtLeast:
     """The words AT LEAST were there."""
 
 
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A part of a union, and what is written after it."""
+
+    part: sql.UnionPart
+    ending: dict[str, Any]
+    position: Position | None
+
+
 def pick(children: Iterable[object], kind: type[T]) -> T | None:
     return next((child for child in children if isinstance(child, kind)), None)
 
@@ -65,18 +74,25 @@ class QueryTransformer(ExpressionTransformer):
     """Builds queries while the parser runs; holds no state."""
 
     def select(self, children: Children) -> sql.Select:
-        relation = pick(children, sql.Relation)
-        assert relation is not None
+        relation, *crossed = [child for child in children if isinstance(child, sql.Relation)]
         parts = [child for child in children if isinstance(child, Part)]
         _check_order(parts)
         value = {part.name: part.value for part in parts}
         distinct = [child for child in children if isinstance(child, Token) and child.type == "DISTINCT"]
+        joins = [_crossed(each, each.position) for each in crossed]
+        joins += [part.value for part in parts if part.name == "JOIN"]
+        derived = [each for each in (relation, *(join.relation for join in joins)) if each.query is not None]
         clauses = [sql.Clause("DISTINCT", position_of(token)) for token in distinct]
+        clauses += [sql.Clause("a query in FROM", each.position) for each in derived]
         clauses += [part.value for part in parts if isinstance(part.value, sql.Clause)]
+        clauses += [sql.Clause(part.name, part.position) for part in parts if part.name in ("ORDER BY", "OFFSET")]
         return sql.Select(
             items=value[ITEMS],
             relation=relation,
-            joins=tuple(part.value for part in parts if part.name == "JOIN"),
+            distinct=bool(distinct),
+            order_by=value.get("ORDER BY", ()),
+            offset=value.get("OFFSET"),
+            joins=tuple(joins),
             window=value.get("WINDOW"),
             where=value.get("WHERE"),
             partition_by=value.get("PARTITION BY", ()),
@@ -87,6 +103,58 @@ class QueryTransformer(ExpressionTransformer):
             as_of=value.get("AS OF"),
             clauses=tuple(clauses),
             position=position_of(children[0]),
+        )
+
+    def query(self, children: Children) -> sql.Select:
+        """The first SELECT, with the tables before it and the unions after it."""
+        tables = next((child.value for child in children if isinstance(child, Part)), ())
+        select = pick(children, sql.Select)
+        assert select is not None
+        operands = [child for child in children if isinstance(child, Operand)]
+        if operands:
+            select = _united(select, operands)
+        if tables:
+            clause = sql.Clause("WITH", tables[0].name.position)
+            select = replace(select, tables=tables, clauses=(clause, *select.clauses))
+        return select
+
+    def common_tables(self, children: Children) -> Part:
+        return Part("tables", tuple(children))
+
+    def common_table(self, children: Children) -> sql.CommonTable:
+        name, columns = children[0], pick(children, Part)
+        return sql.CommonTable(sql.Identifier(str(name), name.position), columns.value if columns else (), children[-1])
+
+    def union_part(self, children: Children) -> Operand:
+        """Of a SELECT without brackets, its ending is that of the union, or out of place."""
+        select: sql.Select = children[-1]
+        bare = replace(select, order_by=(), limit=None, offset=None, as_of=None, emit=None)
+        return Operand(sql.UnionPart(bare, _is_all(children)), _ending(select), select.position)
+
+    def bracketed_part(self, children: Children) -> Operand:
+        select = pick(children, sql.Select)
+        assert select is not None
+        parts = [child for child in children if isinstance(child, Part)]
+        _check_order(parts)
+        return Operand(
+            sql.UnionPart(select, _is_all(children)), {part.name: part.value for part in parts}, select.position
+        )
+
+    # ---- queries inside expressions
+
+    def scalar_query(self, children: Children) -> Expression:
+        return _query_ref(children[-1], sql.QueryForm.SCALAR)
+
+    def exists_query(self, children: Children) -> Expression:
+        return _query_ref(children[-1], sql.QueryForm.EXISTS)
+
+    def in_query(self, children: Children) -> Expression:
+        operand, query = children[0], children[-1]
+        return replace(
+            _query_ref(query, sql.QueryForm.IN),
+            operand=operand,
+            negated=len(children) > 2,
+            position=position_of(operand),
         )
 
     # ---- the select list
@@ -119,6 +187,18 @@ class QueryTransformer(ExpressionTransformer):
 
     def relation(self, children: Children) -> sql.Relation:
         return sql.Relation(str(children[0]), str(children[-1]), position_of(children[0]))
+
+    def schema_relation(self, children: Children) -> sql.Relation:
+        schema, name, *alias = children
+        return sql.Relation(str(name), str(alias[0] if alias else name), position_of(schema), schema=str(schema))
+
+    def derived_relation(self, children: Children) -> sql.Relation:
+        query, *alias = children
+        return sql.Relation("", str(alias[0]) if alias else "", query.position, query=query)
+
+    def cross_join(self, children: Children) -> Part:
+        position = position_of(children[0])
+        return Part("JOIN", _crossed(children[-1], position), position)
 
     def join(self, children: Children) -> Part:
         relation = pick(children, sql.Relation)
@@ -216,7 +296,15 @@ class QueryTransformer(ExpressionTransformer):
         return Call(INTERVAL, (StringLiteral(unquote(str(text)), position_of(text)),), False, position_of(name))
 
     def order_by(self, children: Children) -> Part:
-        return _clause("ORDER BY", children)
+        return Part("ORDER BY", tuple(children[1:]), position_of(children[0]))
+
+    def sort_item(self, children: Children) -> sql.SortItem:
+        words = [str(child).upper() for child in children[1:]]
+        descending = "DESC" in words
+        return sql.SortItem(children[0], descending, "FIRST" in words or (descending and "LAST" not in words))
+
+    def offset(self, children: Children) -> Part:
+        return Part("OFFSET", int(str(children[1])), position_of(children[0]))
 
 
 def _options(children: Children) -> tuple[WindowTime | None, WindowTime | None]:
@@ -228,6 +316,50 @@ def _options(children: Children) -> tuple[WindowTime | None, WindowTime | None]:
                 raise SyntaxProblem(f"{part.name} is given twice", position=position_of(children[0]))
             given[part.name] = part.value
     return given.get("RETENTION"), given.get("GRACE PERIOD")
+
+
+def _crossed(relation: sql.Relation, position: Position | None) -> sql.Join:
+    """A join of every row with every row."""
+    return sql.Join(JoinType.INNER, relation, BooleanLiteral(True, position), None, position)
+
+
+def _query_ref(query: sql.Select, form: sql.QueryForm) -> sql.QueryRef:
+    return sql.QueryRef(f"({form} query)", None, query.position, query=query, form=form)
+
+
+def _is_all(children: Children) -> bool:
+    return any(isinstance(child, Token) and child.type == "ALL" for child in children)
+
+
+def _ending(select: sql.Select) -> dict[str, Any]:
+    """What is said of the rows of a query as a whole."""
+    given = {
+        "ORDER BY": select.order_by or None,
+        "LIMIT": select.limit,
+        "OFFSET": select.offset,
+        "AS OF": select.as_of,
+        "EMIT": select.emit,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _united(first: sql.Select, operands: list[Operand]) -> sql.Select:
+    """What follows the last SELECT is said of the union."""
+    before = [(_ending(first), first.position), *((each.ending, each.position) for each in operands[:-1])]
+    for ending, position in before:
+        for name in ending:
+            raise SyntaxProblem(f"{name} must come after the last SELECT of a UNION", position=position)
+    ending = operands[-1].ending
+    return replace(
+        first,
+        unions=tuple(operand.part for operand in operands),
+        order_by=ending.get("ORDER BY", ()),
+        limit=ending.get("LIMIT"),
+        offset=ending.get("OFFSET"),
+        as_of=ending.get("AS OF"),
+        emit=ending.get("EMIT"),
+        clauses=(sql.Clause("UNION", operands[0].position), *first.clauses),
+    )
 
 
 def _clause(name: str, children: Children) -> Part:

@@ -33,6 +33,7 @@ from holdfast.runtime.tick import Given, Ticker, TickInputs
 from holdfast.serving.insert import row_of
 from holdfast.serving.pull import pull
 from holdfast.serving.push import StreamPush, TablePush
+from holdfast.serving.read import read
 from holdfast.serving.results import PullResult, Push
 from holdfast.serving.rows import RowReader
 from holdfast.serving.streams import StreamReader
@@ -48,6 +49,7 @@ from holdfast.sql.bound import (
     BoundTerminate,
     SelectKind,
 )
+from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.statements import SetProperty, UnsetProperty
 from holdfast.testing.topics import Topics, Written
@@ -109,6 +111,8 @@ class Database:
                 self._insert(bound)
             case BoundSelect(kind=SelectKind.PULL):
                 return pull(bound, self._store, self._engine, self._times)
+            case BoundRead():
+                return read(bound, self._store, self._engine, self._times)
             case BoundSelect():
                 return self._push(bound)
             case BoundPause() | BoundResume():

@@ -14,6 +14,7 @@ from holdfast.runtime.store import schemas
 from holdfast.runtime.store.port import Time
 from holdfast.serving.pull import pull
 from holdfast.serving.push import TablePush
+from holdfast.serving.read import read
 from holdfast.serving.results import PullResult
 from holdfast.serving.rows import RowReader
 from holdfast.serving.subscribe import TableSubscription
@@ -21,6 +22,7 @@ from holdfast.serving.times import Times
 from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundSelect, BoundSubscribe
+from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import parse
 
 SQL = """
@@ -72,7 +74,11 @@ class Reading:
         return bound
 
     def pull(self, text: str) -> PullResult:
-        return pull(self.bound(text), self.store, self.engine, self.times)
+        bound = bind(parse(text)[0].statement, self.driver.catalog)
+        if isinstance(bound, BoundRead):
+            return read(bound, self.store, self.engine, self.times)
+        assert isinstance(bound, BoundSelect)
+        return pull(bound, self.store, self.engine, self.times)
 
     def push(self, text: str, *, snapshot: bool = False, marked: bool = False, store: Any = None) -> TablePush:
         bound = self.bound(text)

@@ -13,7 +13,7 @@ def test_statements_are_shown_as_they_are_written() -> None:
 
 
 def test_the_clauses_of_a_query_are_shown_in_their_order() -> None:
-    (select,) = texts("select")
+    (select,) = texts("query")
     places = [select.index(f"[{word}") for word in ("WHERE", "GROUP BY", "HAVING", "EMIT", "LIMIT")]
     assert places == sorted(places)
 

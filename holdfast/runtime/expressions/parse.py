@@ -50,9 +50,9 @@ class SqlParser:
 
 
 def read_grammar(statements: Path | None = None) -> str:
-    """The text of the expression grammar, with that of a statement grammar before it when given."""
+    """The text of the expression grammar, with that of a statement grammar after it, which may extend it."""
     expressions = _GRAMMAR.read_text(encoding="utf-8")
-    return f"{statements.read_text(encoding='utf-8')}\n{expressions}" if statements else expressions
+    return f"{expressions}\n{statements.read_text(encoding='utf-8')}" if statements else expressions
 
 
 @cache
@@ -91,7 +91,7 @@ _OPERATOR_NAMES = """
 _OPERATORS = frozenset(_OPERATOR_NAMES.split())
 _AFTER_OPERAND = frozenset({'"["', '"->"', '"::"', '"."', '"("'})
 _OPERAND_NAMES = """
-    IDENT QUOTED INTEGER DECIMAL DOUBLE STRING NULL TRUE FALSE CASE CAST ARRAY MAP STRUCT NOT PLUS MINUS LPAR
+    IDENT QUOTED INTEGER DECIMAL DOUBLE STRING NULL TRUE FALSE CASE CAST ARRAY MAP STRUCT NOT PLUS MINUS LPAR EXISTS
 """
 _OPERAND = frozenset(_OPERAND_NAMES.split())
 _PHRASES = {

@@ -25,8 +25,14 @@ _ADD64_SECOND, _SUBTRACT64_SECOND = (wrap64(f"{{s1}}::HUGEINT {sign} {{p1}}::HUG
 _SAME = {Dialect.SPARK: "{s0}", Dialect.DUCKDB: "{s0}"}
 
 
-def _sum(type_: Scalar, partial: str, merge: str, undo: str, zero: str) -> AggregateForm:
+_READ_SUM32 = wrap32("COALESCE(SUM({0}::BIGINT), 0)::HUGEINT")
+_READ_SUM64 = wrap64("COALESCE(SUM({0}::HUGEINT), 0)::HUGEINT")
+_READ_SUM = "COALESCE(SUM({0}), 0::DOUBLE)"
+
+
+def _sum(type_: Scalar, partial: str, merge: str, undo: str, zero: str, reading: str) -> AggregateForm:
     return AggregateForm(
+        reading=(reading,),
         parameters=(type_,),
         returns=type_,
         state=lambda _: (type_,),
@@ -53,15 +59,17 @@ _SUM_DECIMAL = AggregateForm(
     partial=("CASE WHEN COUNT({0}) = 0 THEN CAST(0 AS {t0}) ELSE CAST(SUM(CAST({0} AS {t0})) AS {t0}) END",),
     merge=("TRY(CAST({s0} + {p0} AS {t0}))",),
     undo=("TRY(CAST({s0} - {p0} AS {t0}))",),
+    reading=("CAST(COALESCE(SUM(CAST({0} AS {t0})), 0) AS {t0})",),
     result_sql={Dialect.SPARK: "CAST({s0} AS {r})", Dialect.DUCKDB: "TRY_CAST({s0} AS {r})"},
 )
 
 
-def _average(type_: Scalar, partial: str, merge: str, undo: str, zero: str) -> AggregateForm:
+def _average(type_: Scalar, partial: str, merge: str, undo: str, zero: str, reading: str) -> AggregateForm:
     mean = "CASE WHEN {s1} = 0 THEN CAST(0 AS DOUBLE) ELSE CAST({s0} AS DOUBLE) / CAST({s1} AS DOUBLE) END"
     return AggregateForm(
         parameters=(type_,),
         returns=DOUBLE,
+        reading=(reading, "COUNT({0})"),
         state=lambda _: (BIGINT if type_ is INTEGER else type_, BIGINT),
         initial=(zero, "0::BIGINT"),
         partial=(partial, "COUNT({0})"),
@@ -79,6 +87,7 @@ def _extreme(parameter: Parameter, function: str, comparison: str, returns: Retu
         state=lambda types: (first(types),),
         initial=("CAST(NULL AS {t0})",),
         partial=(f"{function}({{0}})",),
+        reading=(f"{function}({{0}})",),
         merge=(better,),
         undo=None,
         result_sql=_SAME,
@@ -105,6 +114,7 @@ def _count(parameters: tuple[Parameter, ...], partial: str) -> AggregateForm:
         state=lambda _: (BIGINT,),
         initial=("0::BIGINT",),
         partial=(partial,),
+        reading=(partial,),
         merge=(ADD64,),
         undo=(SUBTRACT64,),
         result_sql=_SAME,
@@ -150,19 +160,19 @@ FUNCTIONS = (
         name="SUM",
         doc="The sum of the arguments that are not NULL; whole numbers wrap around.",
         forms=(
-            _sum(INTEGER, "CAST(COALESCE(SUM({0}), 0) AS INT)", ADD32, SUBTRACT32, "0::INTEGER"),
-            _sum(BIGINT, "COALESCE(SUM({0}), 0L)", ADD64, SUBTRACT64, "0::BIGINT"),
+            _sum(INTEGER, "CAST(COALESCE(SUM({0}), 0) AS INT)", ADD32, SUBTRACT32, "0::INTEGER", _READ_SUM32),
+            _sum(BIGINT, "COALESCE(SUM({0}), 0L)", ADD64, SUBTRACT64, "0::BIGINT", _READ_SUM64),
             _SUM_DECIMAL,
-            _sum(DOUBLE, "COALESCE(SUM({0}), 0D)", "({s0} + {p0})", "({s0} - {p0})", "0::DOUBLE"),
+            _sum(DOUBLE, "COALESCE(SUM({0}), 0D)", "({s0} + {p0})", "({s0} - {p0})", "0::DOUBLE", _READ_SUM),
         ),
     ),
     AggregateFunction(
         name="AVG",
         doc="The mean of the arguments that are not NULL, 0 when there is none.",
         forms=(
-            _average(INTEGER, "COALESCE(SUM({0}), 0L)", ADD64, SUBTRACT64, "0::BIGINT"),
-            _average(BIGINT, "COALESCE(SUM({0}), 0L)", ADD64, SUBTRACT64, "0::BIGINT"),
-            _average(DOUBLE, "COALESCE(SUM({0}), 0D)", "({s0} + {p0})", "({s0} - {p0})", "0::DOUBLE"),
+            _average(INTEGER, "COALESCE(SUM({0}), 0L)", ADD64, SUBTRACT64, "0::BIGINT", _READ_SUM64),
+            _average(BIGINT, "COALESCE(SUM({0}), 0L)", ADD64, SUBTRACT64, "0::BIGINT", _READ_SUM64),
+            _average(DOUBLE, "COALESCE(SUM({0}), 0D)", "({s0} + {p0})", "({s0} - {p0})", "0::DOUBLE", _READ_SUM),
         ),
     ),
     AggregateFunction(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from holdfast.errors import TypeMismatch, WrongObjectKind
 from holdfast.runtime.expressions.casts import struct
 from holdfast.runtime.expressions.comparable import sorted_maps
-from holdfast.runtime.expressions.physical import Dialect, field_name, physical_type
+from holdfast.runtime.expressions.physical import Dialect, NotRenderable, field_name, physical_type
 from holdfast.runtime.expressions.render import Renderer
 from holdfast.runtime.expressions.scope import Scope
 from holdfast.runtime.expressions.tree import BooleanLiteral, Call, IntegerLiteral
@@ -37,6 +37,14 @@ class BoundAggregate:
         """Spark aggregate expressions over the rows of one group in one tick, one per state column."""
         return self._expand(self.form.partial, Dialect.SPARK)
 
+    def read(self, dialect: Dialect) -> str:
+        """The result over all rows of a group at once; `NotRenderable` where the dialect has no proven form."""
+        if dialect is Dialect.SPARK:
+            return self.result(self.partial(), dialect)
+        if self.form.reading is None:
+            raise NotRenderable("aggregate")
+        return self.result(self._expand(self.form.reading, dialect), dialect)
+
     def merge(self, state: Sequence[str], partial: Sequence[str]) -> tuple[str, ...]:
         return self._expand(self.form.merge, Dialect.DUCKDB, state, partial)
 
@@ -60,9 +68,11 @@ class BoundAggregate:
         return tuple(text.format(*self.arguments, **words) for text in texts)
 
 
-def bind_aggregate(call: Call, scope: Scope, *, release: Release = CURRENT) -> BoundAggregate:
-    """Choose the form of an aggregate call; its arguments are written for Spark."""
-    renderer = Renderer(scope, Dialect.SPARK, release)
+def bind_aggregate(
+    call: Call, scope: Scope, *, release: Release = CURRENT, dialect: Dialect = Dialect.SPARK
+) -> BoundAggregate:
+    """Choose the form of an aggregate call; its arguments are written for Spark, unless it is only to be read."""
+    renderer = Renderer(scope, dialect, release)
     resolved = resolve(call, [renderer.given(argument) for argument in call.arguments], release)
     if not isinstance(resolved.form, AggregateForm):
         raise WrongObjectKind(f"function {call.name} is not an aggregate", position=call.position)

@@ -114,6 +114,7 @@ _COUNT_DISTINCT = AggregateForm(
     state=_list_state,
     initial=("CAST([] AS {t0})",),
     partial=("collect_set({0})",),
+    reading=("COALESCE(list(DISTINCT {0}) FILTER (WHERE {0} IS NOT NULL), [])",),
     merge=("list_concat({s0}, list_filter({p0}, lambda x: NOT list_contains({s0}, x)))",),
     undo=None,
     result_sql={Dialect.SPARK: "CAST(array_size({s0}) AS BIGINT)", Dialect.DUCKDB: "CAST(len({s0}) AS BIGINT)"},

@@ -137,6 +137,8 @@ class AggregateForm(Signature):
     - `result`: over `{s0}, {s1}...`, in both dialects.
 
     - `constants`: the places of arguments that must be literals; -1 is the last.
+    - `reading`: DuckDB aggregates over the arguments that equal `partial`, for queries that read; None when there are
+      no proven ones.
 
     Texts may use `{t0}, {t1}...`, the physical types of the state columns, and `{r}`, that of the result; `{last}`, the
     last argument, `{row}`, a struct of all others, and `{canonical}`, the first with the keys of its MAPs in order.
@@ -149,6 +151,12 @@ class AggregateForm(Signature):
     undo: tuple[str, ...] | None
     result_sql: Mapping[Dialect, str]
     constants: frozenset[int] = frozenset()
+    reading: tuple[str, ...] | None = None
+
+    @property
+    def needs_records(self) -> bool:
+        """Whether it goes by the order of records, which rows of a table do not have."""
+        return any("part, " in text or ", off" in text for text in self.partial)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

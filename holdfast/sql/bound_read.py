@@ -1,0 +1,27 @@
+"""A query that reads several objects, or computes more than a row at a time, as the SQL that engines run."""
+
+from dataclasses import dataclass
+
+from holdfast.catalog.objects import Table
+from holdfast.runtime.expressions.physical import Dialect
+from holdfast.sql.moments import BoundAsOf
+from holdfast.types import Column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundRead:
+    """A query of a client that is answered once, at one time for all that it reads.
+
+    `sql` gives the columns as `r0`, `r1`, … and names the tables as `relations` does. Its `dialect` is the store's
+    where all of it is proven equal there, else Spark's. In a relation, columns are called as the store calls them.
+    """
+
+    sql: str
+    dialect: Dialect
+    columns: tuple[Column, ...]
+    relations: tuple[tuple[str, Table], ...]
+    as_of: BoundAsOf | None = None
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(table for _, table in self.relations)

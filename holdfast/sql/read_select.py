@@ -1,0 +1,152 @@
+"""The select list of a reading query, its groups and the order of its rows."""
+
+from collections.abc import Sequence
+
+from holdfast.errors import BindError, TypeMismatch
+from holdfast.runtime.expressions.physical import Dialect
+from holdfast.runtime.expressions.tree import ColumnRef, Expression, FieldRef, IntegerLiteral
+from holdfast.sql import statements as sql
+from holdfast.sql.aggregation import aggregates
+from holdfast.sql.projection import Names
+from holdfast.sql.read_blocks import Sort
+from holdfast.sql.read_expressions import Expressions
+from holdfast.sql.read_grouping import Grouping
+from holdfast.sql.walk import column_refs
+from holdfast.types import Column, Struct
+
+
+def output_number(expression: Expression, columns: Sequence[Column]) -> int | None:
+    """Which column of a result ORDER BY means: by its number or by its name; None for anything else."""
+    match expression:
+        case IntegerLiteral(number):
+            if 1 <= number <= len(columns):
+                return number - 1
+            raise BindError(f"ORDER BY position {number} is not in the select list", position=expression.position)
+        case ColumnRef(name, None) if not isinstance(expression, sql.QueryRef):
+            return next((i for i, column in enumerate(columns) if column.name == name), None)
+        case _:
+            return None
+
+
+class SelectList:
+    """What one SELECT gives, over its rows or over their groups; `texts` and `columns` go together."""
+
+    def __init__(self, select: sql.Select, rows: Expressions, dialect: Dialect) -> None:
+        self._select, self._rows = select, rows
+        resolved = list(self._spread())
+        self._resolved = [expression for _, expression in resolved]
+        self.grouping = self._grouping(dialect)
+        self._over = self.grouping.groups if self.grouping is not None else rows
+        bound = [self._bound(expression) for expression in self._resolved]
+        types = [self._over.type_of(expression) for expression in bound]
+        self.columns = tuple(Column(name, type_) for (name, _), type_ in zip(resolved, types, strict=True))
+        self.texts = [self._over.text(expression) for expression in bound]
+        self._check_names()
+
+    def _bound(self, resolved: Expression) -> Expression:
+        return self.grouping.bound(resolved) if self.grouping is not None else self._rows.without_queries(resolved)
+
+    def _check_names(self) -> None:
+        names = [column.name for column in self.columns]
+        for name in names:
+            if names.count(name) > 1:
+                raise BindError(
+                    f'the result has two columns named "{name}"',
+                    hint="Give one of them another name with AS.",
+                    position=self._select.position,
+                )
+
+    # ---- items
+
+    def _spread(self) -> list[tuple[str, Expression]]:
+        """Names and resolved expressions; stars spread out."""
+        sight = self._rows.sight
+        names = Names(column.name for source in sight.sources for column in source.columns)
+        found: list[tuple[str, Expression]] = []
+        for item in self._select.items:
+            match item:
+                case sql.SelectStar(qualifier=qualifier):
+                    found += sight.star(qualifier, item.position)
+                case sql.SelectFields():
+                    found += self._fields(item)
+                case sql.SelectExpression(expression=sql.QueryRef() as query):
+                    found.append((item.alias or names.of(query), sight.resolved(query)))
+                case sql.SelectExpression(expression=ColumnRef() as ref):
+                    name = sight.result_name(ref.name, sight.source_of(ref))
+                    found.append((item.alias or name, sight.resolved(ref)))
+                case sql.SelectExpression():
+                    expression = sight.resolved(item.expression)
+                    found.append((item.alias or names.of(expression), expression))
+        return found
+
+    def _fields(self, item: sql.SelectFields) -> list[tuple[str, Expression]]:
+        base = self._rows.sight.resolved(item.base)
+        type_ = self._rows.type_of(self._rows.without_queries(base))
+        if not isinstance(type_, Struct):
+            raise TypeMismatch(f"only a STRUCT has fields to spread, not {type_}", position=item.position)
+        return [(field.name, FieldRef(base, field.name, item.position)) for field in type_.fields]
+
+    # ---- groups
+
+    def _grouping(self, dialect: Dialect) -> Grouping | None:
+        select = self._select
+        sorted_by = [item.expression for item in select.order_by]
+        wanted = [*self._resolved, *sorted_by]
+        together = any(clause.name == "GROUP BY ()" for clause in select.clauses)
+        grouped = together or select.group_by or select.having is not None or any(map(aggregates, wanted))
+        if not grouped:
+            return None
+        keys = [self._key(expression) for expression in select.group_by]
+        return Grouping(self._rows, keys, dialect)
+
+    def _key(self, written: Expression) -> Expression:
+        """A grouping expression; a number or a name may mean a column of the select list."""
+        for call in aggregates(written):
+            raise BindError(f"GROUP BY cannot have the aggregate {call.name}", position=call.position)
+        if isinstance(written, IntegerLiteral) and 1 <= written.value <= len(self._resolved):
+            meant = self._resolved[written.value - 1]
+            if not aggregates(meant):
+                return meant
+        if isinstance(written, ColumnRef) and written.qualifier is None:
+            own = any(source.find(written.name) is not None for source in self._rows.sight.sources)
+            named = [i for i, item in enumerate(self._select.items) if getattr(item, "alias", None) == written.name]
+            stars = any(not isinstance(item, sql.SelectExpression) for item in self._select.items)
+            if not own and named and not stars:
+                return self._resolved[named[0]]
+        return self._rows.sight.resolved(written)
+
+    def grouped(self, from_: str) -> str:
+        assert self.grouping is not None
+        return self.grouping.sql(from_)
+
+    def having(self) -> str:
+        """The condition on groups, empty when there is none."""
+        if self._select.having is None:
+            return ""
+        assert self.grouping is not None
+        bound = self.grouping.bound(self._rows.sight.resolved(self._select.having))
+        return self._over.filter(bound, clause="HAVING")
+
+    # ---- order
+
+    def order(self) -> list[Sort]:
+        """What rows are sorted by: of DISTINCT rows columns as `r0`, else expressions; a constant sorts nothing."""
+        found = []
+        for item in self._select.order_by:
+            text = self._sort_text(item.expression)
+            if text is not None:
+                found.append(Sort(text, item.descending, item.nulls_first))
+        return found
+
+    def _sort_text(self, written: Expression) -> str | None:
+        number = output_number(written, self.columns)
+        resolved = self._rows.sight.resolved(written) if number is None else self._resolved[number]
+        if number is None and resolved in self._resolved:
+            number = self._resolved.index(resolved)
+        if self._select.distinct:
+            if number is None:
+                raise BindError("with DISTINCT, rows can be sorted by what is selected only", position=written.position)
+            return f"r{number}"
+        if not any(column_refs(resolved)) and not aggregates(resolved):
+            return None
+        return self.texts[number] if number is not None else self._over.text(self._bound(resolved))
