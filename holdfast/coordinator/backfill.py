@@ -20,7 +20,6 @@ from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.program import Program, TopicInput
 from holdfast.runtime.progress import read_ends
-from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.spark.engine import ViewInput
 from holdfast.runtime.spark.views import decoded_view
 from holdfast.runtime.store.port import Layout, Moved, Time
@@ -116,7 +115,7 @@ class Backfill:
         readings: dict[ObjectName, TopicInput] = {}
         for name, keeper in keepers.items():
             assert keeper.sink is not None
-            decoder = Decoder(keeper.schema, keeper.sink.encoder.formats)
+            decoder = keeper.sink.encoder.decoder()
             readings[name] = TopicInput(keeper.sink.topic, decoder, decoded_view(keeper.sink.topic, decoder))
         sinks = {reading.topic for reading in readings.values()}
         published = as_ends(self._store.published_at(self._store.last_time()))

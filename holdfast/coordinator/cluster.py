@@ -403,7 +403,7 @@ def _count(kind: str, read: Mapping[TopicName, ViewInput]) -> None:
 
 
 def _table_program(found: CatalogObject) -> Program:
-    return build_table(found.name, found.topic, found.schema, found.formats, found.timestamp)
+    return build_table(found.name, found.topic, found.schema, found.formats, found.timestamp, found.window)
 
 
 def _latest(entry: QueryEntry) -> bool:

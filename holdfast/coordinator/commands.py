@@ -10,7 +10,7 @@ from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
 from holdfast.coordinator.cluster import Cluster
-from holdfast.errors import BindError, Feature, HoldfastError, NotYetSupported
+from holdfast.errors import BindError, HoldfastError
 from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.log import CommandLog
 from holdfast.names import QueryId, StoreId, TopicName
@@ -181,12 +181,10 @@ def _check_reads(found: CatalogObject) -> None:
     """Refuse an object over a topic whose records could not be read."""
     if found.derived:
         return
-    if found.window is not None:
-        raise NotYetSupported(Feature.PROPERTY, "WINDOW_TYPE")
     if isinstance(found, Table):
-        build_table(found.name, found.topic, found.schema, found.formats, found.timestamp)
+        build_table(found.name, found.topic, found.schema, found.formats, found.timestamp, found.window)
     else:
-        Decoder(found.schema, found.formats).check()
+        Decoder(found.schema, found.formats, window=found.window).check()
 
 
 def _kept(properties: Mapping[str, str]) -> dict[str, str]:

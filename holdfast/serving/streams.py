@@ -83,7 +83,7 @@ class StreamReader:
         """The rows of ranges of a stream's topic, in order."""
 
         def decode() -> pa.Table:
-            decoder = Decoder(stream.schema, stream.formats)
+            decoder = Decoder(stream.schema, stream.formats, window=stream.window)
             source = TopicInput(stream.topic, decoder, decoded_view(stream.topic, decoder))
             rows = self._decoder.decode(source, self._records(self._ranges.read(dict(ranges))))
             return rows.sort_by([("part", "ascending"), ("off", "ascending")])

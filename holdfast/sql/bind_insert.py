@@ -34,6 +34,12 @@ def bind_insert(statement: sql.InsertValues, catalog: Catalog) -> BoundInsert:
             detail="It was created as a SOURCE.",
             position=statement.target.position,
         )
+    if target.window is not None:
+        raise NotSupported(
+            f'INSERT cannot write to the windowed {target.KIND} "{target.name}"',
+            detail="A row has no window until an aggregation gives it one.",
+            position=statement.target.position,
+        )
     columns = _columns(statement, target)
     if len(statement.values) != len(columns):
         expected = ", ".join(column.name for column in columns)

@@ -91,7 +91,10 @@ def _check_sources(select: sql.Select, relation: Relation) -> None:
         found = source.object
         if found.window is not None and isinstance(found, Table):
             raise NotSupported(
-                f'a continuous query cannot read the windowed table "{found.name}"', position=written.position
+                f'a continuous query cannot read the windowed table "{found.name}"',
+                detail="Its rows change until their windows close, and are gone when they expire.",
+                hint="Declare a stream over its topic, with the same WINDOW_TYPE and WINDOW_SIZE, and read that.",
+                position=written.position,
             )
         if clause is not None and found.formats.value_format.format == KAFKA:
             raise NotSupported(

@@ -12,7 +12,7 @@ from holdfast.catalog.objects import Stream, Table
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.coordinator.backfill import as_delta
 from holdfast.coordinator.intake import raw
-from holdfast.errors import BindError, Feature, HoldfastError, NotYetSupported
+from holdfast.errors import BindError, HoldfastError
 from holdfast.names import CollectionId, ObjectName, QueryId, TopicName
 from holdfast.planner.commands import commands_for
 from holdfast.planner.plan import Plannable
@@ -22,7 +22,6 @@ from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.plan.ddl import CreateStream, CreateTable
 from holdfast.runtime.program import Program, TopicInput
 from holdfast.runtime.progress import Progress, Status
-from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.serdes.encoding import Encoder
 from holdfast.runtime.spark.build import build_query, build_table
 from holdfast.runtime.spark.engine import Engine
@@ -213,7 +212,7 @@ class Database:
     ) -> None:
         self.publish()
         assert keeper.sink is not None
-        topic, decoder = keeper.sink.topic, Decoder(keeper.schema, keeper.sink.encoder.formats)
+        topic, decoder = keeper.sink.topic, keeper.sink.encoder.decoder()
         reading = TopicInput(topic, decoder, decoded_view(topic, decoder))
         for offset in range(self.topics.end(topic)):
             records = self.topics.raw(topic, offset, offset + 1)
@@ -314,6 +313,4 @@ class Database:
 
 
 def _table_program(table: Table) -> Program:
-    if table.window is not None:
-        raise NotYetSupported(Feature.PROPERTY, "WINDOW_TYPE")
-    return build_table(table.name, table.topic, table.schema, table.formats, table.timestamp)
+    return build_table(table.name, table.topic, table.schema, table.formats, table.timestamp, table.window)

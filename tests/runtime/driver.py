@@ -172,4 +172,4 @@ class Driver:
 
 
 def _table_program(table: Table) -> Program:
-    return build_table(table.name, table.topic, table.schema, table.formats)
+    return build_table(table.name, table.topic, table.schema, table.formats, table.timestamp, table.window)

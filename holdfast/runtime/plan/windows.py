@@ -143,3 +143,11 @@ class SessionWindow:
 
 
 WindowExpression = TumblingWindow | HoppingWindow | SessionWindow
+
+
+def shape(window: WindowExpression | WindowInfo) -> WindowInfo:
+    """What a window is to the keys that have it: its type and its size."""
+    if isinstance(window, WindowInfo):
+        return WindowInfo(type=window.type, size=window.size)
+    size = ABSENT if isinstance(window, SessionWindow) else Duration.of(window.size.timedelta)
+    return WindowInfo(type=WindowType(window.TAG), size=size)

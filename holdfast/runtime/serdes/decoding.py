@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from holdfast.errors import Feature, NotYetSupported
 from holdfast.runtime.expressions.physical import Dialect, string_literal
 from holdfast.runtime.plan.formats import FormatInfo, Formats
+from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.runtime.serdes import kafka
 from holdfast.runtime.serdes.delimited import reading as delimited
 from holdfast.runtime.serdes.json import reading as json
 from holdfast.runtime.serdes.side import Side, nulls
+from holdfast.runtime.serdes.window import WindowedKey
 from holdfast.runtime.serdes.wrapping import key_is_bare, value_is_bare
 from holdfast.types import Column, Schema
 
@@ -27,25 +29,33 @@ GOOD, UNDECODABLE, UNKNOWN_SPELLING = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """How the records of a topic become rows of `schema`. With `keyed`, a record without a key is bad."""
+    """How the records of a topic become rows of `schema`. With `keyed`, a record without a key is bad.
+
+    With `window`, the key's bytes end with a window, whose start and end are the last two of `k0..`.
+    """
 
     schema: Schema
     formats: Formats
     keyed: bool = False
+    window: WindowInfo | None = None
 
     def sql(self, view: str, spellings: frozenset[str]) -> str:
         """The SELECT that decodes the records of a view; `spellings` are JSON names seen so far."""
         key, value = self._sides(spellings)
+        view, bounds = self._unwindowed(view)
         parsed = _named((*key.parsed, *value.parsed))
-        level = f"SELECT part, off, ts, key, value, hdr{parsed} FROM {view}"
-        kept = _list(name for name, _ in (*key.parsed, *value.parsed))
+        level = f"SELECT part, off, ts, key, value, hdr{_list(bounds)}{parsed} FROM {view}"
+        kept = _list([*bounds, *(name for name, _ in (*key.parsed, *value.parsed))])
         texts = _named((*key.texts, *value.texts))
         level = f"SELECT part, off, ts, key, value, hdr{kept}{texts} FROM ({level})"
         kept += _list(name for name, _ in (*key.texts, *value.texts))
         names = [f"k{i}" for i in range(len(self.schema.key))] + [f"c{i}" for i in range(len(self.schema.row))]
         headers = map(_header, self.schema.headers)
+        windows = [f"k{len(self.schema.key) + i}" for i in range(len(bounds[:2]))]
         typed = _named(zip(names, (*key.typed, *value.typed, *headers), strict=True))
+        typed += _named(zip(windows, bounds[:2], strict=True))
         level = f"SELECT part, off, ts, key, value, hdr{kept}{typed} FROM ({level})"
+        names += windows
         bad = self._bad(key, value)
         level = f"SELECT part, off, ts, hdr, {value.absent} AS tombstone, {bad} AS bad{_list(names)} FROM ({level})"
         nulled = _named((name, f"IF(bad = 0, {name}, NULL)") for name in names)
@@ -62,7 +72,7 @@ class Decoder:
             sources += json.names_sql(self.schema.value, "value", view, unwrapped=value_is_bare(self.formats))
         if self.formats.key_format.format == "JSON":
             bare = key_is_bare(self.schema.key, self.formats)
-            sources += json.names_sql(self.schema.key, "key", view, unwrapped=bare)
+            sources += json.names_sql(self.schema.key, "key", self._unwindowed(view)[0], unwrapped=bare)
         return " UNION ".join(sources)
 
     def reason_sql(self, view: str, spellings: frozenset[str], limit: int) -> str:
@@ -81,8 +91,18 @@ class Decoder:
             side(schema.value, formats.value_format, unwrapped=value_is_bare(formats), prefix="c", seen=seen),
         )
 
+    def _unwindowed(self, view: str) -> tuple[str, list[str]]:
+        """The records with the key alone as `key`, and the names of what is taken off it."""
+        if self.window is None:
+            return view, []
+        key, names = WindowedKey(self.window), ["w_start", "w_end", "w_corrupt"]
+        taken = _named(zip(names, (*key.bounds("key"), f"coalesce({key.corrupt('key')}, false)"), strict=True))
+        return f"(SELECT part, off, ts, {key.inner('key')} AS key, value, hdr{taken} FROM {view})", names
+
     def _bad(self, key: Side, value: Side) -> str:
         failed = [f"(NOT {side.absent} AND ({' OR '.join(side.failed)}))" for side in (key, value) if side.failed]
+        if self.window is not None:
+            failed.append("w_corrupt")
         if self.keyed:
             failed.append("(" + " AND ".join(f"k{i} IS NULL" for i in range(len(self.schema.key))) + ")")
         misspelled = [f"(NOT {side.absent} AND {side.misspelled})" for side in (key, value) if side.misspelled]

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.runtime.plan.formats import FormatInfo, Formats
-from holdfast.runtime.plan.windows import WindowType
+from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.runtime.serdes import kafka
-from holdfast.runtime.serdes.decoding import unsupported
+from holdfast.runtime.serdes.decoding import Decoder, unsupported
 from holdfast.runtime.serdes.delimited import dialect as delimited
 from holdfast.runtime.serdes.delimited import writing as delimited_lines
 from holdfast.runtime.serdes.json import values as json
@@ -26,12 +26,16 @@ class Encoder:
 
     schema: Schema
     formats: Formats
-    window: WindowType | None = None
+    window: WindowInfo | None = None
 
     def check(self) -> None:
         """Refuse formats and types that could not be written."""
         _check(self.schema.key, self.formats.key_format)
         _check(self.schema.value, self.formats.value_format)
+
+    def decoder(self) -> Decoder:
+        """How the records are read again."""
+        return Decoder(self.schema, self.formats, window=self.window)
 
     def encode(self, rows: pa.Table, reader: SqlReader) -> pa.Table:
         """`key, value, timestamp`, in the order of the rows; a row that is not present has a null value.
@@ -45,7 +49,7 @@ class Encoder:
             key = pc.if_else(pc.is_valid(rows.column("k0").combine_chunks()), key, pa.scalar(None, pa.binary()))
         if self.window is not None:
             first = len(schema.key)
-            key = windowed(key, rows.column(f"k{first}"), rows.column(f"k{first + 1}"), self.window)
+            key = windowed(key, rows.column(f"k{first}"), rows.column(f"k{first + 1}"), self.window.type)
         value = _encoded(rows, schema.value, "c", formats.value_format, value_is_bare(formats), reader)
         present = rows.column("present").combine_chunks()
         null = pa.scalar(None, pa.binary())

@@ -4,20 +4,58 @@ time windows     key, start
 session windows  key, end, start
 """
 
-import numpy as np
+from dataclasses import dataclass
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.runtime.plan.windows import WindowType
+from holdfast.runtime.plan.presence import given
+from holdfast.runtime.plan.windows import WindowInfo, WindowType
+from holdfast.runtime.serdes import kafka
+from holdfast.types import Scalar
+
+LONGEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedKey:
+    """The Spark SQL that takes a windowed key apart."""
+
+    window: WindowInfo
+
+    @property
+    def width(self) -> int:
+        """How many bytes the window has."""
+        return 16 if self.window.type is WindowType.SESSION else 8
+
+    def inner(self, raw: str) -> str:
+        """The bytes of the key alone; null where `corrupt`."""
+        return f"IF({self.corrupt(raw)}, NULL, substring({raw}, 1, octet_length({raw}) - {self.width}))"
+
+    def bounds(self, raw: str) -> tuple[str, str]:
+        """The start and the end of the window; undefined where `corrupt`."""
+        start = kafka.decode_sql(f"substring({raw}, -8)", Scalar.BIGINT)
+        size = given(self.window.size)
+        if size is not None:
+            return start, end_sql(start, size.millis)
+        return start, kafka.decode_sql(f"substring({raw}, -16, 8)", Scalar.BIGINT)
+
+    def corrupt(self, raw: str) -> str:
+        return f"octet_length({raw}) < {self.width}"
+
+
+def end_sql(start: str, size: int) -> str:
+    """The end of a time window. One that would be beyond all time ends with it."""
+    return f"IF({start} > {LONGEST - size}L, {LONGEST}L, {start} + {size}L)"
 
 
 def windowed(key: pa.Array, start: pa.ChunkedArray, end: pa.ChunkedArray, type_: WindowType) -> pa.Array:
-    """Keys with their windows behind them."""
+    """Keys with their windows behind them; no key, no window."""
     parts = [end, start] if type_ is WindowType.SESSION else [start]
     return pc.binary_join_element_wise(key, *(_big_endian(part) for part in parts), pa.scalar(b"", pa.binary()))
 
 
 def _big_endian(column: pa.ChunkedArray) -> pa.Array:
-    numbers = np.asarray(column.combine_chunks().to_numpy(zero_copy_only=False), dtype=">i8")
+    numbers = column.fill_null(0).combine_chunks().to_numpy(zero_copy_only=False).astype(">i8")
     fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(numbers), [None, pa.py_buffer(numbers.tobytes())])
     return fixed.cast(pa.binary())

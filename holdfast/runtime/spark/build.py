@@ -1,7 +1,5 @@
 """From a decoded plan to a program."""
 
-from dataclasses import replace
-
 from holdfast.names import CollectionId, ObjectName, QueryId, StateId, TopicName
 from holdfast.runtime.expressions.parse import parse_expression, parse_named
 from holdfast.runtime.expressions.physical import Dialect
@@ -20,7 +18,7 @@ from holdfast.runtime.plan.steps import (
     TableSelect,
     TableSink,
 )
-from holdfast.runtime.plan.windows import WindowType
+from holdfast.runtime.plan.windows import WindowInfo, shape
 from holdfast.runtime.program import (
     Append,
     MergeInto,
@@ -66,14 +64,20 @@ def build_query(plan: QueryPlan, sources: Sources, release: Release = CURRENT) -
 
 
 def build_table(
-    name: ObjectName, topic: TopicName, schema: Schema, formats: Formats, timestamp: Maybe[TimestampColumn] = None
+    name: ObjectName,
+    topic: TopicName,
+    schema: Schema,
+    formats: Formats,
+    timestamp: Maybe[TimestampColumn] = None,
+    window: WindowInfo | None = None,
 ) -> Program:
     """The program that keeps a table over a topic."""
-    decoder = Decoder(schema, formats, keyed=True)
+    window = None if window is None else shape(window)
+    decoder = Decoder(schema, formats, keyed=True, window=window)
     decoder.check()
     source = TopicInput(topic, decoder, decoded_view(topic, decoder))
     collection = CollectionId(str(name))
-    stage = Stage((source,), build_table_of_topic(schema, source.view, timestamp), Upsert(collection))
+    stage = Stage((source,), build_table_of_topic(schema, source.view, timestamp, window), Upsert(collection))
     return Program(
         query=QueryId(f"TABLE_{name}"),
         object=name,
@@ -81,7 +85,7 @@ def build_table(
         stages=(stage,),
         sink=None,
         collection=collection,
-        layout=layout_of(schema.key, schema.row),
+        layout=layout_of(schema.key, schema.row, window),
         states=(),
     )
 
@@ -187,15 +191,12 @@ def _program(builder: Builder, relation: Relation, sink: Sink, collection: Colle
 
 
 def _layout(relation: Relation) -> Layout:
-    layout = layout_of(relation.key, relation.value)
-    if isinstance(relation, TableRelation):
-        return replace(layout, key=relation.key_types)
-    return with_headers(layout)
+    layout = layout_of(relation.key, relation.value, relation.window)
+    return layout if isinstance(relation, TableRelation) else with_headers(layout)
 
 
 def _encoder(relation: Relation, formats: Formats) -> Encoder:
-    windowed = isinstance(relation, TableRelation) and relation.windowed
-    encoder = Encoder(_schema(relation), formats, WindowType.TUMBLING if windowed else None)
+    encoder = Encoder(_schema(relation), formats, relation.window)
     encoder.check()
     return encoder
 

@@ -14,6 +14,7 @@ from holdfast.runtime.expressions.parse import parse_schema
 from holdfast.runtime.plan.document import QueryPlan
 from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.steps import (
+    SourceStep,
     Step,
     StreamFilter,
     StreamFlatMap,
@@ -31,9 +32,11 @@ from holdfast.runtime.plan.steps import (
     TableSource,
     TableSourceV1,
     TableTableJoin,
+    WindowedStreamSource,
+    WindowedTableSource,
 )
 from holdfast.runtime.plan.window_text import parse_window
-from holdfast.runtime.plan.windows import OutputRefinement, SessionWindow
+from holdfast.runtime.plan.windows import OutputRefinement, SessionWindow, WindowInfo, shape
 from holdfast.runtime.program import (
     Action,
     Changes,
@@ -64,7 +67,7 @@ from holdfast.runtime.spark.builders.source import build_derived_stream, build_s
 from holdfast.runtime.spark.builders.window import STREAM_TIME, STREAM_TIME_MERGE, Timed, build_windows
 from holdfast.runtime.spark.fragment import Fragment
 from holdfast.runtime.spark.meaning import Meaning
-from holdfast.runtime.spark.relation import StreamRelation, TableRelation, held_stream
+from holdfast.runtime.spark.relation import StreamRelation, TableRelation, held_stream, physical_key
 from holdfast.runtime.spark.views import decoded_view, held_view, lookup_view, object_view, state_view
 from holdfast.runtime.store.port import Layout
 from holdfast.runtime.store.schemas import rows_schema
@@ -121,7 +124,7 @@ class Builder:
 
     def stream(self, step: Step) -> StreamRelation:
         match step:
-            case StreamSource():
+            case StreamSource() | WindowedStreamSource():
                 return self._stream_source(step)
             case StreamFilter():
                 return build_stream_filter(step, self.stream(step.source), self.meaning)
@@ -144,16 +147,16 @@ class Builder:
             case _:
                 raise unbuildable(step)
 
-    def _stream_source(self, step: StreamSource) -> StreamRelation:
-        schema = parse_schema(step.source_schema)
+    def _stream_source(self, step: StreamSource | WindowedStreamSource) -> StreamRelation:
+        schema, window = parse_schema(step.source_schema), _window_of(step)
         derived = self.sources.object_of(step.topic_name, self.plan.sources)
         if derived is not None:
-            rows = stream_schema(layout_of(schema.key, schema.value))
-            return build_derived_stream(schema, self.reads(ObjectInput(derived, object_view(derived), rows)))
-        decoder = Decoder(schema, step.formats)
+            rows = stream_schema(layout_of(schema.key, schema.value, window))
+            return build_derived_stream(schema, self.reads(ObjectInput(derived, object_view(derived), rows)), window)
+        decoder = Decoder(schema, step.formats, window=window)
         decoder.check()
         view = self.reads(TopicInput(step.topic_name, decoder, decoded_view(step.topic_name, decoder)))
-        return build_stream_source(schema, view, step.timestamp_column)
+        return build_stream_source(schema, view, step.timestamp_column, window)
 
     def _stream_table_join(self, step: StreamTableJoin) -> StreamRelation:
         """The stream's rows are held; then the table is asked for their keys."""
@@ -169,7 +172,11 @@ class Builder:
         window = step.window_expression
         if isinstance(window, str):
             window = parse_window(window)
-        if isinstance(window, SessionWindow) or given(window.emit_strategy) is OutputRefinement.FINAL:
+        if (
+            source.window is not None
+            or isinstance(window, SessionWindow)
+            or given(window.emit_strategy) is OutputRefinement.FINAL
+        ):
             raise unbuildable(step)
         state = StateId(f"{self.plan.query_id}/{step.properties.query_context}/StreamTime")
         self.states.append((state, STREAM_TIME))
@@ -181,7 +188,7 @@ class Builder:
 
     def table(self, step: Step) -> TableRelation:
         match step:
-            case TableSource() | TableSourceV1():
+            case TableSource() | TableSourceV1() | WindowedTableSource():
                 return self._table_source(step)
             case TableFilter():
                 return build_table_filter(step, self.table(step.source), self.meaning)
@@ -192,18 +199,19 @@ class Builder:
             case _:
                 raise unbuildable(step)
 
-    def _table_source(self, step: TableSource | TableSourceV1) -> TableRelation:
+    def _table_source(self, step: TableSource | TableSourceV1 | WindowedTableSource) -> TableRelation:
         name = self.sources.object_of(step.topic_name, self.plan.sources)
         if name is None:
             raise PlanError(f'query {self.plan.query_id} reads topic "{step.topic_name}" as a table that is not there')
-        schema = parse_schema(step.source_schema)
-        layout = layout_of(schema.key, schema.row)
+        schema, window = parse_schema(step.source_schema), _window_of(step)
+        layout = layout_of(schema.key, schema.row, window)
         if self.keys is None:
-            return build_table_source(schema, self.reads(ObjectInput(name, object_view(name), table_schema(layout))))
+            view = self.reads(ObjectInput(name, object_view(name), table_schema(layout)))
+            return build_table_source(schema, view, window)
         stage = self.keys.stage
         found = self.reads(Lookup(name, stage, lookup_view(self.plan.query_id, stage, name), rows_schema(layout)))
         changed = self.reads(Changes(name, object_view(name), table_schema(layout)))
-        return completed(schema, self.keys.view, found, changed)
+        return completed(schema, self.keys.view, found, changed, window)
 
     def _table_table_join(self, step: TableTableJoin) -> TableRelation:
         """First the keys that changed on any side; then all sides are asked for them."""
@@ -231,8 +239,12 @@ def _leaves(step: Step) -> list[Step]:
             return [step]
 
 
-def layout_of(key: Sequence[Column], value: Sequence[Column]) -> Layout:
-    return Layout(tuple(c.type for c in key), tuple(c.type for c in value))
+def _window_of(step: SourceStep) -> WindowInfo | None:
+    return shape(step.window_info) if isinstance(step, WindowedStreamSource | WindowedTableSource) else None
+
+
+def layout_of(key: Sequence[Column], value: Sequence[Column], window: WindowInfo | None = None) -> Layout:
+    return Layout(physical_key(key, window), tuple(c.type for c in value))
 
 
 def unbuildable(step: Step) -> NotYetSupported:

@@ -1,5 +1,6 @@
 """What a builder hands to the next one: a SELECT with columns by position, and the SQL names they go by.
 
+The start and the end of the window of a windowed key are the last two of its `k0..`.
 A stream's SELECT gives `k0..`, `c0..`, `present` (false for a record without a value), `ts`, `part`, `off`, `bad`,
 and `hdr`, its record's headers, as long as the steps can say which record that is.
 A table's gives a delta: `k0..`, then `b_present, b0.., b_ts` and `a_present, a0.., a_ts`, the row of a key before
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
+from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.runtime.spark.fragment import BAD, HDR, OFF, PART, PRESENT, TS, Fragment, column
 from holdfast.types import Column, Scalar, SqlType
 
@@ -36,11 +38,13 @@ class StreamRelation:
     key: tuple[Column, ...]
     value: tuple[Column, ...]
     headers: bool = False
+    window: WindowInfo | None = None
 
     def scope(self) -> Scope:
         return Scope.of(
             [
                 *key_columns(self.key, self.value),
+                *(window_columns(len(self.key), self.value) if self.window is not None else ()),
                 *(ScopeColumn(c.name, c.type, f"c{i}") for i, c in enumerate(self.value)),
                 *pseudo_columns(self.key + self.value, stream=True),
             ]
@@ -56,8 +60,12 @@ class StreamRelation:
         return (*REST, "hdr") if self.headers else REST
 
     @property
+    def key_types(self) -> tuple[SqlType, ...]:
+        return physical_key(self.key, self.window)
+
+    @property
     def keys(self) -> list[str]:
-        return [f"k{i}" for i in range(len(self.key))]
+        return [f"k{i}" for i in range(len(self.key_types))]
 
     @property
     def values(self) -> list[str]:
@@ -71,14 +79,14 @@ class TableRelation:
     sql: str
     key: tuple[Column, ...]
     value: tuple[Column, ...]
-    windowed: bool = False
+    window: WindowInfo | None = None
 
     def scope(self, side: Side) -> Scope:
         prefix = side.value
         return Scope.of(
             [
                 *key_columns(self.key, self.value),
-                *(window_columns(len(self.key), self.value) if self.windowed else ()),
+                *(window_columns(len(self.key), self.value) if self.window is not None else ()),
                 *(ScopeColumn(c.name, c.type, f"{prefix}{i}") for i, c in enumerate(self.value)),
                 *pseudo_columns(self.key + self.value, prefix=f"{prefix}_"),
             ]
@@ -86,8 +94,7 @@ class TableRelation:
 
     @property
     def key_types(self) -> tuple[SqlType, ...]:
-        """The types of the key; the start and the end of its window are the last two columns of a windowed one."""
-        return (*(c.type for c in self.key), *WINDOW_TYPES) if self.windowed else tuple(c.type for c in self.key)
+        return physical_key(self.key, self.window)
 
     @property
     def keys(self) -> list[str]:
@@ -97,9 +104,15 @@ class TableRelation:
 Relation = StreamRelation | TableRelation
 
 
+def physical_key(key: Iterable[Column], window: WindowInfo | None) -> tuple[SqlType, ...]:
+    """The types of a key's columns, with those of its window."""
+    types = tuple(c.type for c in key)
+    return types if window is None else (*types, *WINDOW_TYPES)
+
+
 def held_stream(source: StreamRelation) -> Fragment:
     """A stream's rows, to be held."""
-    columns = [column(f"k{i}", c.type) for i, c in enumerate(source.key)]
+    columns = [column(f"k{i}", type_) for i, type_ in enumerate(source.key_types)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
     return Fragment(source.sql, (*columns, PRESENT, TS, PART, OFF, BAD, *([HDR] if source.headers else ())))
 

@@ -8,7 +8,7 @@ from holdfast.runtime.serdes.decoding import Decoder
 
 def decoded_view(topic: TopicName, decoder: Decoder) -> str:
     """The view of a topic's decoded records; the same text for the same reading of it."""
-    return "d_" + _digest(f"{topic}\0{decoder.schema}\0{decoder.formats}\0{decoder.keyed}")
+    return "d_" + _digest(f"{topic}\0{decoder.schema}\0{decoder.formats}\0{decoder.keyed}\0{decoder.window}")
 
 
 def topic_view(topic: TopicName) -> str:

@@ -17,7 +17,6 @@ from holdfast.runtime.plan.steps import StreamAggregate, StreamWindowedAggregate
 from holdfast.runtime.spark.fragment import BAD, TS, Fragment, column
 from holdfast.runtime.spark.meaning import Meaning
 from holdfast.runtime.spark.relation import (
-    WINDOW_TYPES,
     Side,
     StreamRelation,
     TableRelation,
@@ -51,17 +50,15 @@ class Aggregation:
 
     source: StreamRelation
     parts: tuple[Part, ...]
-    windowed: bool = False
 
     @property
     def layout(self) -> Layout:
         types = tuple(type_ for part in self.parts for type_ in part.types)
-        key = tuple(c.type for c in self.source.key)
-        return Layout((*key, *WINDOW_TYPES) if self.windowed else key, types)
+        return Layout(self.source.key_types, types)
 
     @property
     def keys(self) -> list[str]:
-        return [f"k{i}" for i in range(len(self.layout.key))]
+        return self.source.keys
 
     @property
     def merge(self) -> Merge:
@@ -90,7 +87,7 @@ class Aggregation:
         return Scope.of(
             [
                 *(ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(self.source.key)),
-                *(window_columns(len(self.source.key), self.value) if self.windowed else ()),
+                *(window_columns(len(self.source.key), self.value) if self.source.window is not None else ()),
                 *(ScopeColumn(p.column.name, p.column.type, p.result_over(dialect, prefix)) for p in self.parts),
                 *(ScopeColumn(c.name, c.type, ts) for c in pseudo_columns(self.source.key + self.value)),
             ]
@@ -109,7 +106,9 @@ class Aggregation:
             prefix = side.value
             outer += [f"{prefix}_present", *(f"{prefix}r{i} AS {prefix}{i}" for i in range(len(self.parts)))]
             outer += [f"{prefix}_ts"]
-        return TableRelation(f"SELECT {', '.join(outer)} FROM ({inner})", self.source.key, self.value, self.windowed)
+        return TableRelation(
+            f"SELECT {', '.join(outer)} FROM ({inner})", self.source.key, self.value, self.source.window
+        )
 
 
 def build_stream_aggregate(
@@ -128,7 +127,7 @@ def build_stream_aggregate(
         if name in wanted and name not in {c.name for c in source.key}:
             parts.append(_carried(name, scope, first))
             first += 1
-    return Aggregation(source, tuple(parts), isinstance(step, StreamWindowedAggregate))
+    return Aggregation(source, tuple(parts))
 
 
 def _function(text: str, name: str, scope: Scope, first: int, meaning: Meaning) -> Part:

@@ -1,5 +1,7 @@
 """Table functions: each row becomes as many rows as its longest array has elements, side by side."""
 
+from dataclasses import replace
+
 from holdfast.errors import PlanError
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.scope import Scope
@@ -24,7 +26,7 @@ def build_stream_flat_map(step: StreamFlatMap, source: StreamRelation, meaning: 
     zipped = f"SELECT *, explode(arrays_zip({named})) AS z FROM ({inner})"
     values = [*source.values, *(f"z.a{i} AS c{first + i}" for i in range(len(calls)))]
     sql = f"SELECT {', '.join([*source.keys, *values, *source.rest])} FROM ({zipped})"
-    return StreamRelation(sql, source.key, source.value + new, source.headers)
+    return replace(source, sql=sql, value=source.value + new)
 
 
 def _bound(text: str, scope: Scope, meaning: Meaning) -> BoundTableFunction:

@@ -1,5 +1,7 @@
 """Groupings: give a stream the key of GROUP BY. Rows with a null in that key belong to no group."""
 
+from dataclasses import replace
+
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.tree import Cast, ColumnRef, Expression
 from holdfast.runtime.plan.steps import StreamGroupBy, StreamGroupByV1
@@ -9,7 +11,7 @@ from holdfast.types import Column, Role, Scalar
 
 
 def build_stream_group_by_key(source: StreamRelation) -> StreamRelation:
-    return StreamRelation(f"SELECT * FROM ({source.sql}) WHERE {_grouped(source)}", source.key, source.value)
+    return replace(source, sql=f"SELECT * FROM ({source.sql}) WHERE {_grouped(source)}")
 
 
 def build_stream_group_by(step: StreamGroupBy, source: StreamRelation, meaning: Meaning) -> StreamRelation:

@@ -10,8 +10,9 @@ from dataclasses import replace
 from holdfast.errors import PlanError
 from holdfast.runtime.plan.presence import Maybe, given
 from holdfast.runtime.plan.steps import JoinType, StreamTableJoin, TableTableJoin
+from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.runtime.spark.fragment import Fragment, column
-from holdfast.runtime.spark.relation import Side, StreamRelation, TableRelation
+from holdfast.runtime.spark.relation import Side, StreamRelation, TableRelation, physical_key
 from holdfast.types import Column, Schema
 
 PRESENT_WHEN = {
@@ -22,9 +23,9 @@ PRESENT_WHEN = {
 }
 
 
-def completed(schema: Schema, keys: str, found: str, changed: str) -> TableRelation:
+def completed(schema: Schema, keys: str, found: str, changed: str, window: WindowInfo | None = None) -> TableRelation:
     """A table's rows of some keys: as `changed` in the tick has them, else as they were `found` before it."""
-    names = [f"k{i}" for i in range(len(schema.key))]
+    names = [f"k{i}" for i in range(len(physical_key(schema.key, window)))]
     chosen = [f"h.{name}" for name in names]
     for side in Side:
         prefix = side.value
@@ -35,17 +36,17 @@ def completed(schema: Schema, keys: str, found: str, changed: str) -> TableRelat
         f"SELECT {', '.join(chosen)} FROM (SELECT DISTINCT {', '.join(names)} FROM {keys}) h "
         f"LEFT JOIN {changed} d ON {_same(names, 'h', 'd')} LEFT JOIN {found} f ON {_same(names, 'h', 'f')}"
     )
-    return TableRelation(sql, schema.key, schema.row)
+    return TableRelation(sql, schema.key, schema.row, window)
 
 
 def keys_of(tables: Sequence[TableRelation]) -> Fragment:
     """The keys that changed in any of some tables, each once."""
     first = tables[0]
-    if any([c.type for c in table.key] != [c.type for c in first.key] for table in tables):
+    if any(table.key_types != first.key_types for table in tables):
         raise PlanError("a join's tables have keys of different types")
     keys = ", ".join(first.keys)
     sql = " UNION ".join(f"SELECT {keys} FROM ({table.sql})" for table in tables)
-    return Fragment(sql, tuple(column(f"k{i}", c.type) for i, c in enumerate(first.key)))
+    return Fragment(sql, tuple(column(f"k{i}", type_) for i, type_ in enumerate(first.key_types)))
 
 
 def build_stream_table_join(step: StreamTableJoin, left: StreamRelation, right: TableRelation) -> StreamRelation:
@@ -61,7 +62,7 @@ def build_stream_table_join(step: StreamTableJoin, left: StreamRelation, right: 
         f"(SELECT * FROM ({right.sql}) WHERE a_present) r ON {_same(left.keys, 'l', 'r')}"
     )
     key = _named(left.key, step.key_column_name)
-    return StreamRelation(sql, key, left.value + right.value, left.headers)
+    return StreamRelation(sql, key, left.value + right.value, left.headers, left.window)
 
 
 def build_table_table_join(step: TableTableJoin, left: TableRelation, right: TableRelation) -> TableRelation:
@@ -78,7 +79,8 @@ def build_table_table_join(step: TableTableJoin, left: TableRelation, right: Tab
             ]
         chosen.append(f"greatest(l.{prefix}_ts, r.{prefix}_ts) AS {prefix}_ts")
     sql = f"SELECT {', '.join(chosen)} FROM ({left.sql}) l JOIN ({right.sql}) r ON {_same(left.keys, 'l', 'r')}"
-    return TableRelation(sql, _named(left.key, step.key_column_name), left.value + right.value)
+    key = _named(left.key, step.key_column_name)
+    return TableRelation(sql, key, left.value + right.value, left.window)
 
 
 def _named(key: Sequence[Column], name: Maybe[str]) -> tuple[Column, ...]:

@@ -20,11 +20,12 @@ def build_stream_select(step: StreamSelect, source: StreamRelation, meaning: Mea
     scope = source.scope()
     kept = given(step.selected_keys)
     keys = [(f"k{i}", c) for i, c in enumerate(source.key) if kept is None or c.name in kept]
-    projected = [f"{name} AS k{i}" for i, (name, _) in enumerate(keys)]
+    windows = source.keys[len(source.key) :]
+    projected = [f"{name} AS k{i}" for i, name in enumerate([*(name for name, _ in keys), *windows])]
     projected += [f"{meaning.spark(item.expression, scope)} AS c{i}" for i, item in enumerate(selected)]
     sql = f"SELECT {', '.join([*projected, *source.rest])} FROM ({source.sql})"
     key = renamed([c for _, c in keys], given(step.key_column_names))
-    return StreamRelation(sql, key, columns(selected, scope, meaning), source.headers)
+    return replace(source, sql=sql, key=key, value=columns(selected, scope, meaning))
 
 
 def build_table_select(step: TableSelect, source: TableRelation, meaning: Meaning) -> TableRelation:
@@ -36,7 +37,7 @@ def build_table_select(step: TableSelect, source: TableRelation, meaning: Meanin
         projected += [f"{prefix}_present", *rendered, f"{prefix}_ts"]
     sql = f"SELECT {', '.join(projected)} FROM ({source.sql})"
     key = renamed(source.key, given(step.key_column_names))
-    return TableRelation(sql, key, columns(selected, source.scope(Side.AFTER), meaning), source.windowed)
+    return TableRelation(sql, key, columns(selected, source.scope(Side.AFTER), meaning), source.window)
 
 
 def columns(selected: Sequence[NamedExpression], scope: Scope, meaning: Meaning) -> tuple[Column, ...]:

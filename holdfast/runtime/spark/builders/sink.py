@@ -8,7 +8,7 @@ from holdfast.runtime.spark.relation import StreamRelation, TableRelation
 
 def build_stream_sink(step: StreamSink, source: StreamRelation) -> Fragment:
     """`k0.., c0.., present, ts, part, off, bad, hdr`."""
-    columns = [column(f"k{i}", c.type) for i, c in enumerate(source.key)]
+    columns = [column(f"k{i}", type_) for i, type_ in enumerate(source.key_types)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
     ts = timestamp_sql(step.timestamp_column, source.key, source.value, present="present")
     chosen = [*source.keys, *source.values, "present", f"{ts} AS ts", "part", "off", "bad"]

@@ -4,35 +4,41 @@ from dataclasses import replace
 
 from holdfast.runtime.plan.formats import TimestampColumn
 from holdfast.runtime.plan.presence import Maybe, given
+from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.runtime.spark.builders.timestamp import timed, timestamp_sql
 from holdfast.runtime.spark.fragment import BAD, PRESENT, TS, Fragment, column
-from holdfast.runtime.spark.relation import StreamRelation, TableRelation
+from holdfast.runtime.spark.relation import StreamRelation, TableRelation, physical_key
 from holdfast.types import Schema
 
 
-def build_stream_source(schema: Schema, view: str, timestamp: Maybe[TimestampColumn]) -> StreamRelation:
+def build_stream_source(
+    schema: Schema, view: str, timestamp: Maybe[TimestampColumn], window: WindowInfo | None = None
+) -> StreamRelation:
     """The records of a topic, decoded; one without a value is a row that is not present."""
-    relation = StreamRelation("", schema.key, schema.row, headers=True)
+    relation = StreamRelation("", schema.key, schema.row, headers=True, window=window)
     ts = timestamp_sql(timestamp, schema.key, schema.row, present="NOT tombstone")
     columns = [*relation.keys, *relation.values, "NOT tombstone AS present", f"{ts} AS ts", "part", "off", "bad", "hdr"]
     return replace(relation, sql=timed(f"SELECT {', '.join(columns)} FROM {view}", timestamp, "bad > 0"))
 
 
-def build_derived_stream(schema: Schema, view: str) -> StreamRelation:
+def build_derived_stream(schema: Schema, view: str, window: WindowInfo | None = None) -> StreamRelation:
     """The rows that another query gave in this tick."""
-    relation = StreamRelation("", schema.key, schema.value, headers=True)
+    relation = StreamRelation("", schema.key, schema.value, headers=True, window=window)
     columns = [*relation.keys, *relation.values, "present", "ts", "part", "off", "0 AS bad", "hdr"]
     return replace(relation, sql=f"SELECT {', '.join(columns)} FROM {view}")
 
 
-def build_table_source(schema: Schema, view: str) -> TableRelation:
+def build_table_source(schema: Schema, view: str, window: WindowInfo | None = None) -> TableRelation:
     """The changes that a table had in this tick."""
-    return TableRelation(f"SELECT * FROM {view}", schema.key, schema.row)
+    return TableRelation(f"SELECT * FROM {view}", schema.key, schema.row, window)
 
 
-def build_table_of_topic(schema: Schema, view: str, timestamp: Maybe[TimestampColumn]) -> Fragment:
+def build_table_of_topic(
+    schema: Schema, view: str, timestamp: Maybe[TimestampColumn], window: WindowInfo | None = None
+) -> Fragment:
     """The last record per key: `k0.., c0.., ts, present, bad`. A record without a key is bad."""
-    keys = [f"k{i}" for i in range(len(schema.key))]
+    types = physical_key(schema.key, window)
+    keys = [f"k{i}" for i in range(len(types))]
     values = [f"c{i}" for i in range(len(schema.row))]
     last = [f"max_by({name}, struct(part, off)) AS {name}" for name in values]
     last += ["max_by(ts, struct(part, off)) AS ts"]
@@ -41,6 +47,6 @@ def build_table_of_topic(schema: Schema, view: str, timestamp: Maybe[TimestampCo
     rows = f"SELECT {', '.join([*keys, *values])}, {ts} AS ts, part, off, tombstone, bad FROM {view}"
     rows = view if given(timestamp) is None else f"({timed(rows, timestamp, 'bad > 0')})"
     sql = f"SELECT {', '.join([*keys, *last])} FROM {rows} GROUP BY {', '.join(keys)}"
-    columns = [column(f"k{i}", c.type) for i, c in enumerate(schema.key)]
+    columns = [column(f"k{i}", type_) for i, type_ in enumerate(types)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(schema.row)]
     return Fragment(sql, (*columns, TS, PRESENT, BAD))

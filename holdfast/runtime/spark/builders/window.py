@@ -7,7 +7,8 @@ time is per partition and across keys. It is the state of a query; within a tick
 from dataclasses import dataclass, replace
 
 from holdfast.runtime.plan.presence import given
-from holdfast.runtime.plan.windows import HoppingWindow, TumblingWindow
+from holdfast.runtime.plan.windows import HoppingWindow, TumblingWindow, shape
+from holdfast.runtime.serdes.window import end_sql
 from holdfast.runtime.spark.fragment import BAD, TS, Fragment, column
 from holdfast.runtime.spark.relation import REST, StreamRelation
 from holdfast.runtime.store.port import Layout, Merge
@@ -55,9 +56,9 @@ def build_windows(window: TumblingWindow | HoppingWindow, source: StreamRelation
     first = f"greatest(ts - {size} + {advance}, 0) div {advance} * {advance}"
     starts = f"explode(IF(bad > 0, array(0L), sequence({first}, ts, {advance}L)))"
     count = len(source.key)
-    keys = [*source.keys, f"ws AS k{count}", f"ws + {size} AS k{count + 1}"]
+    keys = [*source.keys, f"ws AS k{count}", f"{end_sql('ws', size)} AS k{count + 1}"]
     inner = f"SELECT *, {starts} AS ws FROM ({Timed(source).sql(before)})"
     sql = (
         f"SELECT {', '.join([*keys, *source.values, *REST])} FROM ({inner}) WHERE bad > 0 OR ws + {size} > st - {grace}"
     )
-    return replace(source, sql=sql, headers=False)
+    return replace(source, sql=sql, headers=False, window=shape(window))
