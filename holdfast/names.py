@@ -10,6 +10,7 @@ StoreId = NewType("StoreId", str)
 TopicName = NewType("TopicName", str)
 CollectionId = NewType("CollectionId", str)
 StateId = NewType("StateId", str)
+HoldId = NewType("HoldId", str)
 
 PLAIN = re.compile(r"[A-Z_][A-Z0-9_]*\Z")
 

@@ -27,6 +27,18 @@ def implied_since(upper: Time, window_ms: int) -> Time:
     return Time(max(0, upper - max(1, window_ms)))
 
 
+def unheld_since(frontier: Frontier, wanted: Time, window_ms: int) -> Time:
+    """Where since would be if nobody held it: what was asked for, or what the window implies."""
+    return Time(max(frontier.since, min(max(wanted, implied_since(frontier.upper, window_ms)), frontier.upper)))
+
+
+def is_keepable(frontier: Frontier, history_from: Time | None, at: Time) -> bool:
+    """Whether a time, now or to come, can be kept readable."""
+    if is_building(frontier):
+        return history_from is not None and at >= history_from
+    return at >= frontier.since
+
+
 def held_since(frontier: Frontier, wanted: Time, holds: Iterable[Time]) -> Time:
     """Since after an attempt to bring it to `wanted`: not back, not past a hold, not past upper."""
     return Time(max(frontier.since, min(wanted, frontier.upper, *holds)))

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from holdfast.errors import ReadError, StoreError
-from holdfast.names import CollectionId, QueryId, StateId, StoreId
+from holdfast.names import CollectionId, HoldId, QueryId, StateId, StoreId
 from holdfast.runtime.store import frontier as laws
 from holdfast.runtime.store import schemas
 from holdfast.runtime.store.memory_rows import (
@@ -34,6 +34,7 @@ from holdfast.runtime.store.memory_rows import (
 from holdfast.runtime.store.port import (
     ChangeRange,
     Frontier,
+    Kept,
     KeyRange,
     Layout,
     Merging,
@@ -257,6 +258,7 @@ class MemoryStore:
         self._last = Time(0)
         self._tokens = count(1)
         self._holds: dict[int, tuple[CollectionId, Time]] = {}
+        self._kept: dict[HoldId, Kept] = {}
 
     @property
     def id(self) -> StoreId:
@@ -271,6 +273,7 @@ class MemoryStore:
     def drop_collection(self, collection: CollectionId) -> None:
         self._collections.pop(collection, None)
         self._holds = {token: held for token, held in self._holds.items() if held[0] != collection}
+        self._kept = {h: Kept(tuple(c for c in k.on if c != collection), k.at) for h, k in self._kept.items()}
 
     def collections(self) -> Mapping[CollectionId, Layout]:
         return {id_: c.layout for id_, c in self._collections.items()}
@@ -328,6 +331,35 @@ class MemoryStore:
 
     def release(self, token: int) -> None:
         self._holds.pop(token, None)
+
+    def keep(self, hold: HoldId, on: Sequence[CollectionId], at: Time) -> None:
+        for id_ in on:
+            held = self.collection(id_)
+            if not laws.is_keepable(held.frontier, held.history_from, at):
+                raise ReadError(f"{id_} cannot be read as of {at}")
+        self._kept[hold] = Kept(tuple(on), at)
+
+    def move_kept(self, moves: Mapping[HoldId, Time]) -> Mapping[HoldId, ReadError]:
+        refused: dict[HoldId, ReadError] = {}
+        for hold, at in moves.items():
+            if hold not in self._kept:
+                raise StoreError(f"the store has no hold {hold}")
+            try:
+                self.keep(hold, self._kept[hold].on, at)
+            except ReadError as error:
+                refused[hold] = error
+        return refused
+
+    def drop_kept(self, holds: Sequence[HoldId]) -> None:
+        for hold in holds:
+            self._kept.pop(hold, None)
+
+    def kept(self) -> Mapping[HoldId, Kept]:
+        return dict(self._kept)
+
+    def implied_since(self, collection: CollectionId) -> Time:
+        held = self.collection(collection)
+        return laws.unheld_since(held.frontier, held.wanted, held.window_ms)
 
     def compact(self, *, limit: int) -> int:
         forgotten = 0
@@ -473,6 +505,7 @@ class MemoryStore:
     def _advance(self, id_: CollectionId, wanted: Time) -> None:
         collection = self.collection(id_)
         holds = [at for held, at in self._holds.values() if held == id_]
+        holds += [kept.at for kept in self._kept.values() if id_ in kept.on]
         since = laws.held_since(collection.frontier, wanted, holds)
         collection.frontier = Frontier(since, collection.frontier.upper)
 

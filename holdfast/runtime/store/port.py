@@ -25,8 +25,8 @@ from typing import Any, NewType, Protocol
 
 import pyarrow as pa
 
-from holdfast.errors import StoreError
-from holdfast.names import CollectionId, QueryId, StateId, StoreId, TopicName
+from holdfast.errors import ReadError, StoreError
+from holdfast.names import CollectionId, HoldId, QueryId, StateId, StoreId, TopicName
 from holdfast.types import SqlType
 
 Time = NewType("Time", int)
@@ -98,6 +98,14 @@ class Frontier:
 
     since: Time
     upper: Time
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A time that is kept readable on collections, whichever process has the store."""
+
+    on: tuple[CollectionId, ...]
+    at: Time
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +288,27 @@ class Store(Protocol):
         """
 
     def release(self, token: int) -> None: ...
+
+    def keep(self, hold: HoldId, on: Sequence[CollectionId], at: Time) -> None:
+        """Keep `at` readable on all these collections until `drop_kept`, also after a restart; durable on return.
+
+        In place of what the hold kept before. `ReadError` when it is below the since of one; it may be in the future.
+        A collection that is being built can be kept from where `advance_since` said that its history starts.
+        """
+
+    def move_kept(self, moves: Mapping[HoldId, Time]) -> Mapping[HoldId, ReadError]:
+        """Move holds, back too where since allows it, all in one transaction; durable on return.
+
+        A hold that cannot be moved stays, and is told why; the others are moved.
+        """
+
+    def drop_kept(self, holds: Sequence[HoldId]) -> None: ...
+
+    def kept(self) -> Mapping[HoldId, Kept]:
+        """Every hold. A collection that is dropped is in none."""
+
+    def implied_since(self, collection: CollectionId) -> Time:
+        """Where since would be without any hold."""
 
     def compact(self, *, limit: int) -> int:
         """Forget at most `limit` superseded rows that no readable time needs; gives how many it forgot.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from holdfast.errors import ReadError, StoreError
-from holdfast.names import QueryId, TopicName
+from holdfast.names import HoldId, QueryId, TopicName
 from holdfast.runtime.store.duckdb import compaction, folding, open_store, small
 from holdfast.runtime.store.duckdb import stage as stage_
 from holdfast.runtime.store.memory import MemoryStore
@@ -41,6 +41,7 @@ from tests.runtime.store.rows import (
 LAYOUTS = {TABLE: LAYOUT, PAIRS: PAIRS_LAYOUT, SHOWN: SHOWN_LAYOUT}
 OTHER, TOTALLING = QueryId("OTHER"), QueryId("TOTALLING")
 COLLECTIONS = st.sampled_from(list(LAYOUTS))
+HOLDS = st.sampled_from([HoldId("h1"), HoldId("h2"), HoldId("h3")])
 
 numbers = st.integers(-3, 3)
 texts = st.sampled_from(["", "a", "A", "'", '"', "é", "a\x00", "[1]", "null", None])
@@ -198,6 +199,27 @@ class StoreMachine(RuleBasedStateMachine):
         for store, token in zip(self.stores(), self.holds.pop(place % len(self.holds)), strict=True):
             store.release(token)
 
+    @rule(hold=HOLDS, ids=st.sets(COLLECTIONS, min_size=1), step=st.integers(-10, 3))
+    def keep(self, hold, ids, step) -> None:
+        refused = []
+        for store in self.stores():
+            try:
+                store.keep(hold, sorted(ids), Time(max(0, self.now + step)))
+                refused.append(False)
+            except ReadError:
+                refused.append(True)
+        assert refused[0] == refused[1]
+
+    @rule(moves=st.dictionaries(HOLDS, st.integers(-10, 3)))
+    def move_kept(self, moves) -> None:
+        there = {hold: Time(max(0, self.now + step)) for hold, step in moves.items() if hold in self.model.kept()}
+        assert self.duck.move_kept(there).keys() == self.model.move_kept(there).keys()
+
+    @rule(holds=st.lists(HOLDS, max_size=2))
+    def drop_kept(self, holds) -> None:
+        for store in self.stores():
+            store.drop_kept(holds)
+
     @rule(limit=st.integers(1, 10))
     def compact(self, limit) -> None:
         assert self.duck.compact(limit=limit) == self.model.compact(limit=limit)
@@ -233,6 +255,7 @@ class StoreMachine(RuleBasedStateMachine):
             found = Path(shutil.copytree(self.folder, Path(folder) / "copy", ignore=shutil.ignore_patterns("spill")))
             copy = open_store(found)
             assert copy.owed() == self.model.owed()
+            assert copy.kept() == self.model.kept()
             for owed in self.model.owed()[-3:]:
                 assert plain(copy.owed_rows(owed.sink, owed.time)) == plain(self.model.owed_rows(owed.sink, owed.time))
             for id_ in LAYOUTS:
@@ -269,6 +292,16 @@ class StoreMachine(RuleBasedStateMachine):
             since, upper = self.seen[id_]
             assert since <= frontier.since <= frontier.upper >= upper
             self.seen[id_] = (frontier.since, frontier.upper)
+
+    @invariant()
+    def what_a_hold_keeps_is_readable(self) -> None:
+        assert self.duck.kept() == self.model.kept()
+        for id_ in LAYOUTS:
+            assert self.duck.implied_since(id_) == self.model.implied_since(id_)
+        for kept in self.duck.kept().values():
+            for id_ in kept.on:
+                frontier = self.duck.frontier(id_)
+                assert frontier.upper == 0 or frontier.since <= kept.at
 
     @invariant()
     def every_readable_time_gives_its_one_answer(self) -> None:

@@ -48,7 +48,7 @@ def advance(core: Core) -> None:
             if laws.is_building(collection.frontier):
                 continue
             wanted = max(collection.wanted, laws.implied_since(collection.frontier.upper, collection.window_ms))
-            since = laws.held_since(collection.frontier, Time(wanted), core.holds.on(collection.id))
+            since = laws.held_since(collection.frontier, Time(wanted), core.held(collection.id))
             if since != collection.frontier.since:
                 collection.frontier = Frontier(since, collection.frontier.upper)
                 core.changed.add(collection.id)

@@ -134,6 +134,10 @@ class Core:
             self.epoch += 1
         return True
 
+    def held(self, collection: CollectionId) -> list[Time]:
+        """The times that readers and holds need of a collection."""
+        return [*self.holds.on(collection), *(kept.at for kept in self.ledger.kept.values() if collection in kept.on)]
+
     def readable(self, collection: CollectionId, at: Time) -> Collection:
         """The collection, when it can be read at a time."""
         with self.times:

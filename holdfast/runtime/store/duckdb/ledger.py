@@ -12,6 +12,8 @@ until those are folded into tables. The kinds, and their numbers:
     reserved                  time
     dropped     name                           forget the collection
     forgotten   name                           forget the query's positions
+    kept        name, topic   time             a hold; `topic` has its collections as JSON
+    let_go      name                           forget the hold
     settled                   time             what was owed up to it is published
     folded      (part: the object's number)    n: changes up to that row are in the object's tables; none: it is gone
 """
@@ -24,9 +26,9 @@ from typing import NamedTuple
 
 import duckdb
 
-from holdfast.names import CollectionId, QueryId, TopicName
+from holdfast.names import CollectionId, HoldId, QueryId, TopicName
 from holdfast.runtime.store.duckdb.one import one
-from holdfast.runtime.store.port import Moved, Position, Time
+from holdfast.runtime.store.port import Kept, Moved, Position, Time
 
 Partition = tuple[TopicName, int]
 Marks = dict[Partition, list[tuple[Time, int]]]
@@ -56,6 +58,7 @@ class Ledger:
         self.remap: Marks = {}
         self.published: Marks = {}
         self.collections: dict[CollectionId, tuple[int, ...]] = {}
+        self.kept: dict[HoldId, Kept] = {}
         self.committed = Time(0)
         self.reserved = Time(0)
         self.size = 0
@@ -120,6 +123,12 @@ class Ledger:
                 self.reserved = Time(max(self.reserved, entry.numbers[0]))
             case "dropped":
                 self.collections.pop(CollectionId(entry.name), None)
+                self._let_go_of(CollectionId(entry.name))
+            case "kept":
+                on = tuple(map(CollectionId, json.loads(entry.topic)))
+                self.kept[HoldId(entry.name)] = Kept(on, Time(entry.numbers[0]))
+            case "let_go":
+                self.kept.pop(HoldId(entry.name), None)
             case "forgotten":
                 self.positions.pop(QueryId(entry.name), None)
             case "settled":
@@ -128,6 +137,11 @@ class Ledger:
                 self.folded[entry.part] = entry.numbers[0]
             case "folded":
                 self.folded.pop(entry.part, None)
+
+    def _let_go_of(self, collection: CollectionId) -> None:
+        for hold, kept in list(self.kept.items()):
+            if collection in kept.on:
+                self.kept[hold] = Kept(tuple(id_ for id_ in kept.on if id_ != collection), kept.at)
 
     def rewrite(self, run: duckdb.DuckDBPyConnection, *, unfolded: int) -> None:
         """Replace the entries by the fold, and leave out changes whose number is below `unfolded`.
@@ -147,6 +161,8 @@ class Ledger:
     def entries(self) -> Iterator[Entry]:
         for collection, numbers in self.collections.items():
             yield Entry("collection", collection, numbers=numbers)
+        for hold, kept in self.kept.items():
+            yield kept_entry(hold, kept)
         for query, offsets in self.positions.items():
             for (topic, part), offset in offsets.items():
                 yield Entry("position", query, topic, part, (offset,))
@@ -168,6 +184,10 @@ class Ledger:
 
     def read_by(self, query: QueryId) -> list[Position]:
         return [Position(query, topic, part, offset) for (topic, part), offset in self.positions[query].items()]
+
+
+def kept_entry(hold: HoldId, kept: Kept) -> Entry:
+    return Entry("kept", hold, json.dumps(kept.on), numbers=(kept.at,))
 
 
 def ends_at(marks: Marks, time: Time | None) -> list[Moved]:

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from holdfast.names import CollectionId, QueryId, StateId, StoreId
+from holdfast.errors import ReadError
+from holdfast.names import CollectionId, HoldId, QueryId, StateId, StoreId
 from holdfast.runtime.store import frontier as laws
 from holdfast.runtime.store.duckdb import (
     catalog,
@@ -16,6 +17,7 @@ from holdfast.runtime.store.duckdb import (
     committing,
     compaction,
     folding,
+    keeping,
     outbox,
     reading,
 )
@@ -26,7 +28,18 @@ from holdfast.runtime.store.duckdb.files import data_bytes, open_calculator, ope
 from holdfast.runtime.store.duckdb.ledger import Entry, ends_at
 from holdfast.runtime.store.duckdb.problems import telling
 from holdfast.runtime.store.duckdb.stage import DuckDbStage
-from holdfast.runtime.store.port import ChangeRange, Frontier, KeyRange, Layout, Moved, Owed, PageSize, Position, Time
+from holdfast.runtime.store.port import (
+    ChangeRange,
+    Frontier,
+    Kept,
+    KeyRange,
+    Layout,
+    Moved,
+    Owed,
+    PageSize,
+    Position,
+    Time,
+)
 
 CHECKPOINT_BYTES = 64 * 1024 * 1024
 """A log longer than this is folded into the file by the next compaction; the ticks wait meanwhile."""
@@ -142,7 +155,7 @@ class DuckDbStore:
                 moved.history_from = Time(max(to, moved.written, moved.history_from or 0))
             else:
                 moved.wanted = Time(max(to, moved.wanted))
-                since = laws.held_since(moved.frontier, moved.wanted, self._core.holds.on(collection))
+                since = laws.held_since(moved.frontier, moved.wanted, self._core.held(collection))
                 moved.frontier = Frontier(since, moved.frontier.upper)
             self._core.changed.add(collection)
 
@@ -156,6 +169,27 @@ class DuckDbStore:
     def release(self, token: int) -> None:
         with self._core.times:
             self._core.holds.release(token)
+
+    def keep(self, hold: HoldId, on: Sequence[CollectionId], at: Time) -> None:
+        with self._core.writing:
+            keeping.keep(self._core, hold, on, at)
+
+    def move_kept(self, moves: Mapping[HoldId, Time]) -> Mapping[HoldId, ReadError]:
+        with self._core.writing:
+            return keeping.move(self._core, moves)
+
+    def drop_kept(self, holds: Sequence[HoldId]) -> None:
+        with self._core.writing:
+            keeping.drop(self._core, holds)
+
+    def kept(self) -> Mapping[HoldId, Kept]:
+        with self._core.times:
+            return dict(self._core.ledger.kept)
+
+    def implied_since(self, collection: CollectionId) -> Time:
+        with self._core.times:
+            found = self._core.objects.collection(collection)
+            return laws.unheld_since(found.frontier, found.wanted, found.window_ms)
 
     def compact(self, *, limit: int) -> int:
         with self._core.writing:
