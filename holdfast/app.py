@@ -47,11 +47,13 @@ from holdfast.serving.insert import row_of
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows, key_lookup
 from holdfast.serving.pull import pull
 from holdfast.serving.push import StreamPush, TablePush
+from holdfast.serving.pushing import Pushing
 from holdfast.serving.read import read
 from holdfast.serving.results import PullResult, Push
 from holdfast.serving.rows import RowReader
 from holdfast.serving.streams import StreamReader
 from holdfast.serving.subscribe import TableSubscription
+from holdfast.serving.subscriptions import LagWatch, Subscription, listed
 from holdfast.serving.times import Times
 from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, BoundSubscribe, SelectKind
@@ -111,7 +113,7 @@ class Service:
         self._processes = ExitStack()
         self._failed = Event()
         self._failure: HoldfastError | None = None
-        self._pushes: dict[str, Push] = {}
+        self._pushes: dict[str, Pushing] = {}
         self._pushes_lock = Lock()
         self._wakeup = Wakeup()
 
@@ -162,6 +164,7 @@ class Service:
             lambda name: [entry.id for entry in self.catalog.writers(name)],
         )
         self._rows = RowReader(store, self._reading)
+        self._lag_watch = LagWatch(self._open_pushes, self._clock.read_time, settings.subscribe_max_lag)
         self._lags = Lags(store, self._admin, lambda: self.catalog)
         self._coordinator = Coordinator(self._cluster, self._commands, store, self._clock)
         backfill.publishing = self._cluster.publishing = self._publishing
@@ -175,6 +178,7 @@ class Service:
         self._publishing.recover()
         self._publishing.start()
         self._coordinator.start()
+        self._lag_watch.start()
 
     # -- the catalog ---------------------------------------------------------------------------------
 
@@ -265,7 +269,7 @@ class Service:
             if len(self._pushes) >= self.settings.max_push_queries:
                 raise NotSupported("too many push queries are open", hint="Close some of them.")
         if isinstance(bound, BoundSubscribe):
-            started: Push = TableSubscription(bound, self._rows, self._times, self._wakeup)
+            started: Pushing = TableSubscription(bound, self._rows, self._times, self._wakeup)
         elif isinstance(bound.relation, Stream):
             place = self._streams.start(bound.relation, earliest=earliest)
             started = StreamPush(bound, self._streams, self._rows, self._wakeup, place)
@@ -275,6 +279,14 @@ class Service:
         with self._pushes_lock:
             self._pushes[started.id] = started
         return started
+
+    def subscriptions(self) -> list[Subscription]:
+        """The push queries that are open, and their figures."""
+        return listed(self._open_pushes(), self._clock.read_time())
+
+    def _open_pushes(self) -> list[Pushing]:
+        with self._pushes_lock:
+            return list(self._pushes.values())
 
     def close_push(self, id: str) -> bool:
         """End a push query; False when there is none of that id."""
@@ -340,6 +352,7 @@ class Service:
 
     def stop(self) -> None:
         """End in order: no more ticks, the outbox published, the store closed, then the other processes."""
+        self._lag_watch.stop()
         for id_ in list(self._pushes):
             self.close_push(id_)
         self._coordinator.stop()

@@ -24,6 +24,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeGuard
@@ -65,6 +66,8 @@ class Settings:
     """Ticks up to this many records are read by the server's own consumer, larger ones by Spark."""
     max_push_queries: int = 1_000
     """More push queries than this are refused."""
+    subscribe_max_lag: timedelta = timedelta(hours=3)
+    """A subscriber that is further behind than this is ended: history is not kept for it any longer."""
     transaction_rows: int = 50_000
     """At most this many records are published in one Kafka transaction."""
     store_memory: int
@@ -158,6 +161,20 @@ def size(value: object) -> int:
     raise ValueError('a number of bytes, such as "2GB"')
 
 
+SPANS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "d": "days"}
+
+
+def duration(value: object) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    if is_whole(value) and value > 0:
+        return timedelta(seconds=value)
+    read = re.fullmatch(r"([1-9][0-9]*)\s*(ms|s|m|min|h|d)?", value.strip().lower()) if isinstance(value, str) else None
+    if read is not None:
+        return timedelta(**{SPANS[read[2] or "s"]: int(read[1])})
+    raise ValueError('a duration, such as "90s", "30min" or "3h"')
+
+
 def addresses(value: object) -> str:
     listed = [address.strip() for address in text(value).split(",")]
     if all(re.fullmatch(r"(?:\w+://)?(?:\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):[0-9]{1,5}", address) for address in listed):
@@ -186,6 +203,7 @@ SETTINGS: Mapping[str, Reader] = {
     "max_records_per_tick": whole(1),
     "small_tick_records": whole(0),
     "max_push_queries": whole(1),
+    "subscribe_max_lag": duration,
     "transaction_rows": whole(1),
     "store_memory": size,
     "rebuild": flag,

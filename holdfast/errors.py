@@ -16,7 +16,8 @@
     │   └── NotYetSupported     0A000   a step, format, function, … that this release lacks
     ├── PlanError               XX001   a stored plan this release cannot read
     ├── ReadError               55000   an object has no readable time, or not that one
-    │   └── UnreadableTime      55000   no time fits both the query and the objects that it reads
+    │   ├── UnreadableTime      55000   no time fits both the query and the objects that it reads
+    │   └── SubscriptionLagged  54000   a subscriber read too slowly for too long
     ├── ConfigError             F0000   a setting is unknown or wrong
     ├── StartError              58000   the machine lacks something: Java, a port, a folder, disk
     ├── StoreError              58030   the store cannot be opened, or is not ours
@@ -224,6 +225,12 @@ class ReadError(HoldfastError):
 
 class UnreadableTime(ReadError):
     """The time that a query asks for cannot be read in all of its objects."""
+
+
+class SubscriptionLagged(ReadError):
+    """A subscriber fell further behind than history is kept for it."""
+
+    sqlstate = "54000"
 
 
 class ConfigError(HoldfastError):

@@ -2,18 +2,22 @@
 
 from holdfast.client.aio import AsyncClient, AsyncStream
 from holdfast.client.answer import Header, Progress, Row, Snapshot
+from holdfast.client.changes import Change
 from holdfast.client.client import Client, Stream
 from holdfast.client.entities import Entities
 from holdfast.client.errors import BadAnswer, RowRefused, ServerError, Unreachable
 from holdfast.client.result import Result
 from holdfast.client.session import Entity
+from holdfast.client.subscribe import AsyncSubscription, Subscription
 from holdfast.config import DEFAULT_SERVER
 
 __all__ = [
     "DEFAULT_SERVER",
     "AsyncClient",
     "AsyncStream",
+    "AsyncSubscription",
     "BadAnswer",
+    "Change",
     "Client",
     "Entities",
     "Entity",
@@ -25,5 +29,6 @@ __all__ = [
     "ServerError",
     "Snapshot",
     "Stream",
+    "Subscription",
     "Unreachable",
 ]

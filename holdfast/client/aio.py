@@ -8,6 +8,7 @@ import anyio
 import httpx
 
 from holdfast.client.answer import AnswerParser, Header, Part, Row, opened
+from holdfast.client.changes import RETRY_SECONDS, Place, When
 from holdfast.client.client import CONNECT_SECONDS, LIMITS, reaching
 from holdfast.client.entities import Entities
 from holdfast.client.result import Result
@@ -25,6 +26,7 @@ from holdfast.client.session import (
     inserted,
     server_info,
 )
+from holdfast.client.subscribe import AsyncSubscription
 from holdfast.config import DEFAULT_SERVER
 from holdfast.errors import HoldfastError
 
@@ -74,6 +76,19 @@ class AsyncClient:
     def stream(self, text: str, properties: Properties | None = None) -> "AsyncStream":
         """See `Client.stream`; use it in an `async with` block."""
         return AsyncStream(self, self.session.question(text, properties, progress=True))
+
+    def subscribe(
+        self,
+        target: str,
+        *,
+        resume_from: int | None = None,
+        snapshot: bool = True,
+        as_of: When | None = None,
+        up_to: When | None = None,
+        retry_seconds: float = RETRY_SECONDS,
+    ) -> AsyncSubscription:
+        """See `Client.subscribe`."""
+        return AsyncSubscription(self, Place(target, snapshot, as_of, up_to, resume_from), retry_seconds)
 
     async def insert(self, target: str, rows: Any) -> int:
         """See `Client.insert`."""

@@ -7,6 +7,7 @@ from typing import Any, Self
 import httpx
 
 from holdfast.client.answer import AnswerParser, Header, Part, Row, opened
+from holdfast.client.changes import RETRY_SECONDS, Place, When
 from holdfast.client.entities import Entities
 from holdfast.client.result import Result
 from holdfast.client.session import (
@@ -24,6 +25,7 @@ from holdfast.client.session import (
     server_info,
     unreachable,
 )
+from holdfast.client.subscribe import Subscription
 from holdfast.config import DEFAULT_SERVER
 from holdfast.errors import HoldfastError
 
@@ -88,6 +90,23 @@ class Client:
     def stream(self, text: str, properties: Properties | None = None) -> "Stream":
         """The rows of a SELECT as they come. Use it in a `with` block, whose end closes the query."""
         return Stream(self, self.session.question(text, properties, progress=True))
+
+    def subscribe(
+        self,
+        target: str,
+        *,
+        resume_from: int | None = None,
+        snapshot: bool = True,
+        as_of: When | None = None,
+        up_to: When | None = None,
+        retry_seconds: float = RETRY_SECONDS,
+    ) -> Subscription:
+        """The changes of a table, or of a SELECT over one: its rows first, then what comes and goes, with progress.
+
+        Given the time of a progress as `resume_from`, it goes on from there: no change is left out or given twice. It
+        does so by itself when the connection is lost; a server that is away is waited for.
+        """
+        return Subscription(self, Place(target, snapshot, as_of, up_to, resume_from), retry_seconds)
 
     def insert(self, target: str, rows: Any) -> int:
         """Insert rows: mappings, an Arrow table or a data frame. They are durable when this returns.

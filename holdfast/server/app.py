@@ -38,10 +38,12 @@ from holdfast.server.requests import (
     read_object,
     wanted_form,
 )
+from holdfast.server.sending import Sending
 from holdfast.server.service import Service
 from holdfast.server.statements import Statements
 from holdfast.server.statuses import Statuses
 from holdfast.server.streaming import PushResponse, pull_parts
+from holdfast.server.websocket import Client, QueryStream
 from holdfast.sql.bound import BoundSelect, SelectKind
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.session import check_property
@@ -88,7 +90,10 @@ class Api:
     async def query(self, request: Request) -> Response:
         return await self._answer(asked(await read_object(request), "ksql", "sql"), Form.STREAMED, request)
 
-    async def _answer(self, told: Asked, form: Form, request: Request) -> Response:
+    async def over_websocket(self, told: Asked, client: Client) -> Response:
+        return await self._answer(told, Form.DELIMITED, client)
+
+    async def _answer(self, told: Asked, form: Form, request: Request | Client) -> Response:
         framing = framing_for(form, told.options)
         catalog = self.service.catalog
         plain = not told.properties and not told.variables
@@ -111,9 +116,10 @@ class Api:
             push = await self.threaded(self.pushes.start, bound, text, told.properties)
         except HoldfastError as error:
             raise statement_problem(error, text, ()) from error
-        return PushResponse(push, framing, self.pushes, limit=bound.limit, progress=wants_progress(told.options))
+        progress = wants_progress(told.options)
+        return PushResponse(Sending(push, framing, self.pushes, limit=bound.limit, progress=progress))
 
-    async def _until_final(self, bound: BoundSelect | BoundRead, request: Request) -> None:
+    async def _until_final(self, bound: BoundSelect | BoundRead, request: Request | Client) -> None:
         """Wait for a time that is still to come, without a thread; a client that goes does not wait."""
         while bound.as_of is not None and (left := await self.threaded(self.service.left_ms, bound)) > 0:
             if self.pushes.stopping or await request.is_disconnected():
@@ -238,6 +244,8 @@ def make_app(service: Service) -> FastAPI:
     get("/status", "What became of commands", api.all_statuses, answers(500, json=openapi.COMMAND_STATUSES))
     get("/status/{type}/{entity}/{action}", "What became of a command", api.one_status,
         answers(404, 500, json=openapi.COMMAND_STATUS))  # fmt: skip
+
+    app.add_api_websocket_route("/ws/query-stream", QueryStream(api.over_websocket).__call__)
 
     @app.get("/", include_in_schema=False)
     async def root() -> Response:

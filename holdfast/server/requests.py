@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 
 from holdfast.server.problems import Code, Problem
 
@@ -76,7 +76,7 @@ def check_type(request: Request, known: tuple[str, ...]) -> None:
         )
 
 
-def check_origin(request: Request) -> None:
+def check_origin(request: HTTPConnection) -> None:
     """Refuse pages of other sites: a browser would let them post to a server on its user's machine."""
     origin = request.headers.get("origin")
     if origin is not None and site(origin) != request.headers.get("host"):

@@ -16,6 +16,7 @@ from holdfast.errors import HoldfastError, StartError
 from holdfast.server.app import make_app
 from holdfast.server.protocols import IDLE_SECONDS, Protocol
 from holdfast.server.service import Service
+from holdfast.server.websocket import MAX_MESSAGE
 
 GRACE_SECONDS = 2
 STOP_SECONDS = 10.0
@@ -74,7 +75,8 @@ class HttpServer:
             uvicorn.Config(
                 app.state.front,
                 http=Protocol,
-                ws="none",
+                ws="wsproto",
+                ws_max_size=MAX_MESSAGE,
                 lifespan="off",
                 log_config=None,
                 access_log=False,

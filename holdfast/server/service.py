@@ -15,6 +15,7 @@ from holdfast.errors import HoldfastError
 from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows
 from holdfast.serving.results import PullResult, Push
+from holdfast.serving.subscriptions import Subscription
 from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, BoundSubscribe
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import ParsedStatement
@@ -123,6 +124,8 @@ class Service(Protocol):
     def push(self, bound: BoundSelect | BoundSubscribe, properties: Mapping[str, str]) -> Push: ...
 
     def close_push(self, id: str) -> bool: ...
+
+    def subscriptions(self) -> Sequence[Subscription]: ...
 
     def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
         """Have a function called whenever push queries may have something; gives how to end it."""

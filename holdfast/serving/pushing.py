@@ -60,7 +60,12 @@ class Pushing(ABC):
         deadline = clock.monotonic() + timeout
         while not self._closed.is_set() and self._left != 0 and not self._ended():
             seen = self._wakeup.count
-            batch = self._read()
+            try:
+                batch = self._read()
+            except HoldfastError:
+                if self._closed.is_set():  # whoever closed it has let go of what was being read
+                    break
+                raise
             if batch is not None:
                 if batch.rows.num_rows or batch.snapshot is not None:
                     return self._limited(batch)

@@ -7,6 +7,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from holdfast.runtime.store.port import Time
+from holdfast.serving.meter import Meter
 from holdfast.types import SqlType
 
 
@@ -53,6 +54,10 @@ class Push(Protocol):
 
     @property
     def columns(self) -> tuple[ResultColumn, ...]: ...
+
+    @property
+    def meter(self) -> Meter:
+        """What it has cost and sent; who sends its rows counts."""
 
     @property
     def time(self) -> Time | None:

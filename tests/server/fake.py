@@ -21,10 +21,13 @@ from holdfast.planner.explain import explain_plan, explain_statement
 from holdfast.planner.plan import Plannable
 from holdfast.runtime.store.port import Time
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows
+from holdfast.serving.meter import Meter
 from holdfast.serving.results import PullResult, PushBatch, ResultColumn
+from holdfast.serving.subscriptions import Subscription
+from holdfast.serving.updates import Updates
 from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect
+from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, BoundSubscribe
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.statements import ExplainFormat
 
@@ -62,13 +65,18 @@ class Health:
 class FakePush:
     """A push query whose batches are put by the test; putting an error ends it with that error."""
 
-    def __init__(self, bound: BoundSelect, number: int, ring: Callable[[], None]) -> None:
+    def __init__(self, bound: BoundSelect | BoundSubscribe, number: int, ring: Callable[[], None]) -> None:
         self.id = f"PUSH_{number}"
         self._ring = ring
         self._time: Time | None = None
         self._idle_time: Time | None = None
         self.taken = 0
-        self.columns = tuple(ResultColumn(column.name, column.type) for column in bound.columns)
+        self.meter = Meter()
+        self.bound = bound
+        if isinstance(bound, BoundSubscribe):
+            self.columns = Updates(bound).columns
+        else:
+            self.columns = tuple(ResultColumn(column.name, column.type) for column in bound.columns)
         self.closed = threading.Event()
         self._left = bound.limit
         self._batches: queue.Queue[PushBatch | Exception] = queue.Queue()
@@ -88,19 +96,23 @@ class FakePush:
         """A batch of rows, each with its values and, last, whether it is a tombstone."""
         columns = list(zip(*rows, strict=True))
         names = [*(f"r{i}" for i in range(len(self.columns))), "tombstone"]
-        table = pa.table(dict(zip(names, map(list, columns), strict=True)))
+        table = pa.table(dict(zip(names, map(list, columns), strict=False)))
         self._batches.put(PushBatch(table, None if time is None else Time(time)))
         self._ring()
 
     def put_snapshot(self, time: int) -> None:
         """All rows as of a time were put."""
-        nothing = pa.table({name: [] for name in [*(f"r{i}" for i in range(len(self.columns))), "tombstone"]})
+        nothing = pa.table({f"r{i}": [] for i in range(len(self.columns))})
         self._batches.put(PushBatch(nothing, Time(time), Time(time)))
         self._ring()
 
     def fail(self, error: Exception) -> None:
         self._batches.put(error)
         self._ring()
+
+    def end(self) -> None:
+        """It ends by itself after what was put."""
+        self.fail(StopIteration())
 
     def next(self, timeout: float) -> PushBatch | None:
         if self._left == 0 or self.closed.wait(0):
@@ -174,6 +186,12 @@ class FakeService:
             raise self.failing
         self.given.append((target.name, rows.to_pylist()))
 
+    def subscriptions(self) -> list[Subscription]:
+        reads, opened = (ObjectName("TOTALS"),), [push for push in self.pushes if not push.closed.is_set()]
+        return [
+            Subscription(p.id, reads, 1, Time(5), 2_500, 0, 0, p.meter.buffered, p.meter.peak_buffered) for p in opened
+        ]
+
     def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
         return self.wakeup.listen(ring)
 
@@ -204,7 +222,7 @@ class FakeService:
     def lookup(self, prepared: KeyLookup, keys: Sequence[Key]) -> KeyRows:
         raise AssertionError(f"{prepared} was never prepared for {keys}")
 
-    def push(self, bound: BoundSelect, properties: Mapping[str, str]) -> FakePush:
+    def push(self, bound: BoundSelect | BoundSubscribe, properties: Mapping[str, str]) -> FakePush:
         if self.failing is not None:
             raise self.failing
         self.push_properties = properties

@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 import h2.config
 import h2.connection
 import h2.events
+import wsproto.events
+from wsproto import ConnectionType, WSConnection
 
 
 def connect(url: str, *, buffer: int | None = None) -> socket.socket:
@@ -79,3 +81,42 @@ class Http2:
 
     def _flush(self) -> None:
         self.socket.sendall(self.connection.data_to_send())
+
+
+class WebSocket:
+    """A connection whose answer is read when asked for."""
+
+    def __init__(self, url: str, path: str, body: object, *, origin: str | None = None) -> None:
+        self.socket = connect(url, buffer=1 << 16)
+        self.connection = WSConnection(ConnectionType.CLIENT)
+        headers = [(b"Origin", origin.encode())] if origin else []
+        self._send(wsproto.events.Request(host=urlsplit(url).netloc, target=path, extra_headers=headers))
+        self._events = self._received()
+        self.status = next((event for event in self._events if not isinstance(event, wsproto.events.Ping)), None)
+        if isinstance(self.status, wsproto.events.AcceptConnection):
+            self._send(wsproto.events.TextMessage(json.dumps(body)))
+
+    def received(self) -> Iterator[bytes]:
+        """The texts, until the server closes."""
+        self.code = None
+        for event in self._events:
+            match event:
+                case wsproto.events.TextMessage(data=data):
+                    yield data.encode()
+                case wsproto.events.CloseConnection(code=code):
+                    self.code = code
+                    return
+
+    def close(self) -> None:
+        self._send(wsproto.events.CloseConnection(1000))
+
+    def go(self) -> None:
+        self.socket.close()
+
+    def _send(self, event: wsproto.events.Event) -> None:
+        self.socket.sendall(self.connection.send(event))
+
+    def _received(self) -> Iterator[wsproto.events.Event]:
+        while content := self.socket.recv(1 << 16):
+            self.connection.receive_data(content)
+            yield from self.connection.events()

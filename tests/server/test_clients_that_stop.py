@@ -7,13 +7,17 @@ from collections.abc import Callable
 import pytest
 
 from .fake import FakePush, FakeService
-from .sockets import Http1, Http2
+from .sockets import Http1, Http2, WebSocket
 
 PUSH = {"sql": "SELECT id, total FROM totals EMIT CHANGES;"}
 ROWS, BATCHES = 1_000, 150
-PROTOCOLS = pytest.mark.parametrize("protocol", [Http1, Http2])
+PROTOCOLS = pytest.mark.parametrize("protocol", [Http1, Http2, WebSocket])
 
-Client = Http1 | Http2
+Client = Http1 | Http2 | WebSocket
+
+
+def path_of(protocol: Callable[..., Client]) -> str:
+    return "/ws/query-stream" if protocol is WebSocket else "/query-stream"
 
 
 def settled(push: FakePush) -> int:
@@ -31,7 +35,7 @@ def test_a_client_that_stops_reading_stops_the_query(
     protocol: Callable[..., Client], url: str, service: FakeService
 ) -> None:
     """150 MB wait for it; what the server has taken of that is bounded, and nothing of it is lost."""
-    client = protocol(url, "/query-stream", PUSH)
+    client = protocol(url, path_of(protocol), PUSH)
     push = service.next_push()
     for number in range(BATCHES):
         push.put(*((f"{number:04}" + "x" * 1000, number, False) for _ in range(ROWS)))
@@ -59,7 +63,7 @@ def test_a_client_that_stops_reading_stops_the_query(
 def test_a_client_that_goes_ends_its_query(
     protocol: Callable[..., Client], waiting: int, url: str, service: FakeService
 ) -> None:
-    client = protocol(url, "/query-stream", PUSH)
+    client = protocol(url, path_of(protocol), PUSH)
     push = service.next_push()
     for _ in range(waiting):
         push.put(*(("x" * 1000, 1, False) for _ in range(ROWS)))
@@ -93,7 +97,7 @@ def test_a_request_that_is_given_up_ends_its_query_and_leaves_the_connection(
 def test_clients_that_follow_the_same_query_are_told_alike(
     protocol: Callable[..., Client], url: str, service: FakeService
 ) -> None:
-    clients = [protocol(url, "/query-stream", {"sql": PUSH["sql"].replace(";", " LIMIT 3;")}) for _ in range(20)]
+    clients = [protocol(url, path_of(protocol), {"sql": PUSH["sql"].replace(";", " LIMIT 3;")}) for _ in range(20)]
     pushes = [service.next_push() for _ in clients]
     for push in set(service.pushes):
         push.put(("a", 1, False), ("b", 2, False), ("c", 3, False))
