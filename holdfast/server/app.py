@@ -302,7 +302,8 @@ async def on_http(request: Request, error: Exception) -> Response:
     path = request.url.path
     match error.status_code:
         case 404:
-            known = ", ".join(sorted({route.path for route in request.app.routes if route.include_in_schema}))
+            shown = (route for route in request.app.routes if getattr(route, "include_in_schema", True))
+            known = ", ".join(sorted({route.path for route in shown}))
             return problem_response(
                 Problem(Code.NOT_FOUND, f'there is no endpoint "{path}"', hint=f"There are {known}.")
             )

@@ -81,9 +81,15 @@ class ServiceCollector(Collector):
         pushes = GaugeMetricFamily("holdfast_push_queries", "Push queries that are open")
         pushes.add_metric([], len(self._pushes.open()))
         yield pushes
-        lag = GaugeMetricFamily("holdfast_subscription_lag_seconds", "How far behind the present a push query holds")
-        held = GaugeMetricFamily("holdfast_subscription_buffered_bytes", "The most that it holds for a client now")
-        peak = GaugeMetricFamily("holdfast_subscription_peak_buffered_bytes", "The most that it has held for one")
+        lag = GaugeMetricFamily(
+            "holdfast_subscription_lag_seconds", "How far behind the present the slowest push query is"
+        )
+        held = GaugeMetricFamily(
+            "holdfast_subscription_buffered_bytes", "The most that the server holds for a client now"
+        )
+        peak = GaugeMetricFamily(
+            "holdfast_subscription_peak_buffered_bytes", "The most that it has held for one of them"
+        )
         found = self._service.subscriptions()
         lag.add_metric([], max((each.lag_ms for each in found), default=0) / 1000)
         held.add_metric([], max((each.buffered_bytes for each in found), default=0))
