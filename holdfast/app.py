@@ -55,6 +55,8 @@ from holdfast.serving.streams import StreamReader
 from holdfast.serving.subscribe import TableSubscription
 from holdfast.serving.subscriptions import LagWatch, Subscription, listed
 from holdfast.serving.times import Times
+from holdfast.serving.timestamps import explained
+from holdfast.serving.transactions import Transactions
 from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, BoundSubscribe, SelectKind
 from holdfast.sql.bound_read import BoundRead
@@ -154,6 +156,9 @@ class Service:
         self._commands.follow(last + 1)
         self._writer = RecordWriter(settings)
         self._times = Times(store, self._clock.read_time, self._cluster.status)
+        self._transactions = Transactions(
+            store, self._times, lambda: self.catalog.tables, idle_seconds=settings.transaction_idle.total_seconds()
+        )
         self._streams = StreamReader(
             store,
             self._admin,
@@ -245,10 +250,24 @@ class Service:
 
     # -- reading and writing -------------------------------------------------------------------------
 
-    def pull(self, bound: BoundSelect | BoundRead) -> PullResult:
+    def pull(self, bound: BoundSelect | BoundRead, transaction: str | None = None) -> PullResult:
+        """Answer a query once; in a transaction, at its time."""
+        if transaction is not None:
+            bound = replace(bound, as_of=self._transactions.as_of(transaction, bound.tables, bound.as_of))
         if isinstance(bound, BoundRead):
             return read(bound, self._store, self._reading, self._times)
         return pull(bound, self._store, self._reading, self._times)
+
+    def begin_transaction(self) -> str:
+        """Open a transaction that reads; gives its id."""
+        return self._transactions.begin()
+
+    def end_transaction(self, id: str) -> None:
+        self._transactions.end(id)
+
+    def explain_timestamp(self, bound: BoundSelect | BoundRead) -> str:
+        """The time that a query would be answered for, and which bound decided."""
+        return explained(self._times.choose(bound.tables, bound.as_of), self._clock.read_time())
 
     def left_ms(self, bound: BoundSelect | BoundRead) -> int:
         """Milliseconds until the time that a pull asks for has come."""
@@ -355,6 +374,7 @@ class Service:
         self._lag_watch.stop()
         for id_ in list(self._pushes):
             self.close_push(id_)
+        self._transactions.close_all()
         self._coordinator.stop()
         self._publishing.stop()
         self._writer.close()

@@ -68,6 +68,8 @@ class Settings:
     """More push queries than this are refused."""
     subscribe_max_lag: timedelta = timedelta(hours=3)
     """A subscriber that is further behind than this is ended: history is not kept for it any longer."""
+    transaction_idle: timedelta = timedelta(seconds=60)
+    """A transaction of which nothing is asked for so long ends."""
     transaction_rows: int = 50_000
     """At most this many records are published in one Kafka transaction."""
     store_memory: int
@@ -204,6 +206,7 @@ SETTINGS: Mapping[str, Reader] = {
     "small_tick_records": whole(0),
     "max_push_queries": whole(1),
     "subscribe_max_lag": duration,
+    "transaction_idle": duration,
     "transaction_rows": whole(1),
     "store_memory": size,
     "rebuild": flag,

@@ -18,6 +18,10 @@
     ├── ReadError               55000   an object has no readable time, or not that one
     │   ├── UnreadableTime      55000   no time fits both the query and the objects that it reads
     │   └── SubscriptionLagged  54000   a subscriber read too slowly for too long
+    ├── TransactionProblem      25000   a statement and a transaction that do not go together
+    │   ├── NoTransaction       25P01
+    │   ├── OpenTransaction     25001
+    │   └── ReadOnlyTransaction 25006
     ├── ConfigError             F0000   a setting is unknown or wrong
     ├── StartError              58000   the machine lacks something: Java, a port, a folder, disk
     ├── StoreError              58030   the store cannot be opened, or is not ours
@@ -231,6 +235,30 @@ class SubscriptionLagged(ReadError):
     """A subscriber fell further behind than history is kept for it."""
 
     sqlstate = "54000"
+
+
+class TransactionProblem(HoldfastError):
+    """A statement that the state of its transaction does not allow."""
+
+    sqlstate = "25000"
+
+
+class NoTransaction(TransactionProblem):
+    """There is none, or it has ended."""
+
+    sqlstate = "25P01"
+
+
+class OpenTransaction(TransactionProblem):
+    """There is one already."""
+
+    sqlstate = "25001"
+
+
+class ReadOnlyTransaction(TransactionProblem):
+    """A statement that is no query."""
+
+    sqlstate = "25006"
 
 
 class ConfigError(HoldfastError):

@@ -1,7 +1,7 @@
 """The client for programs that do not wait: the same calls, awaited."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Self
 
 import anyio
@@ -89,6 +89,19 @@ class AsyncClient:
     ) -> AsyncSubscription:
         """See `Client.subscribe`."""
         return AsyncSubscription(self, Place(target, snapshot, as_of, up_to, resume_from), retry_seconds)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """The queries of an `async with` block are answered for one time. For one task: the client is in it."""
+        await self.execute("BEGIN;")
+        try:
+            yield
+        except BaseException:
+            with suppress(HoldfastError):
+                await self.execute("ROLLBACK;")
+            self.session.leave()
+            raise
+        await self.execute("COMMIT;")
 
     async def insert(self, target: str, rows: Any) -> int:
         """See `Client.insert`."""

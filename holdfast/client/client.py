@@ -108,6 +108,19 @@ class Client:
         """
         return Subscription(self, Place(target, snapshot, as_of, up_to, resume_from), retry_seconds)
 
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """The queries of a `with` block are answered for one time. For one thread: the client is in the transaction."""
+        self.execute("BEGIN;")
+        try:
+            yield
+        except BaseException:
+            with suppress(HoldfastError):
+                self.execute("ROLLBACK;")
+            self.session.leave()
+            raise
+        self.execute("COMMIT;")
+
     def insert(self, target: str, rows: Any) -> int:
         """Insert rows: mappings, an Arrow table or a data frame. They are durable when this returns.
 

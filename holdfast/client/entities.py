@@ -58,6 +58,9 @@ def blocks(entity: Entity) -> Iterator[Block]:
         case "currentStatus":
             status = entity["commandStatus"]
             yield f"{status['message']} Query {status['queryId']} runs." if status.get("queryId") else status["message"]
+        case "transaction":
+            opened = entity["state"] == "OPEN"
+            yield "Queries are answered for one time from here on." if opened else "The transaction has ended."
         case "streams" | "tables" as kind:
             rows = [[each[key] for key in ("name", "topic", "keyFormat", "valueFormat")] for each in entity[kind]]
             yield Grid(("Name", "Topic", "Key format", "Value format"), rows, kind)

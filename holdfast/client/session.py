@@ -16,6 +16,7 @@ Entity = dict[str, Any]
 Properties = Mapping[str, str]
 
 CLOSE_SECONDS = 5.0
+TRANSACTION = "holdfast.transaction"
 DELIMITED = "application/vnd.ksqlapi.delimited.v1"
 JSON = "application/json"
 INSERT_ROWS = 1000
@@ -60,6 +61,10 @@ class Session:
         body["requestProperties"] = {"holdfast.tombstones": True, "holdfast.progress": progress}
         return Request("/query-stream", orjson.dumps(body), DELIMITED)
 
+    def leave(self) -> None:
+        """Be in no transaction, also when the server could not be told."""
+        self.properties.pop(TRANSACTION, None)
+
     def carry(self, entities: Iterable[Entity]) -> None:
         """Keep what SET, DEFINE and their opposites did for the statements to come."""
         for entity in entities:
@@ -67,6 +72,10 @@ class Session:
             match entity.get("@type"):
                 case "properties" if first in ("SET", "UNSET"):
                     self.properties = {each["name"]: each["value"] for each in entity["properties"]}
+                case "transaction":
+                    self.properties.pop(entity["property"], None)
+                    if entity["state"] == "OPEN":
+                        self.properties[entity["property"]] = entity["transactionId"]
                 case "variables" if first in ("DEFINE", "UNDEFINE"):
                     self.variables = {each["name"]: each["value"] for each in entity["variables"]}
 

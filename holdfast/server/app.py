@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, ReadOnlyTransaction
 from holdfast.metrics import PULL_SECONDS
 from holdfast.names import folded
 from holdfast.server import openapi
@@ -46,7 +46,7 @@ from holdfast.server.streaming import PushResponse, pull_parts
 from holdfast.server.websocket import Client, QueryStream
 from holdfast.sql.bound import BoundSelect, SelectKind
 from holdfast.sql.bound_read import BoundRead
-from holdfast.sql.session import check_property
+from holdfast.sql.session import TRANSACTION, check_property
 
 MAX_REQUESTS = 64
 """Threads that answer requests; more requests than this wait for one."""
@@ -111,8 +111,12 @@ class Api:
             if isinstance(bound, BoundRead) or (isinstance(bound, BoundSelect) and bound.kind is SelectKind.PULL):
                 await self._until_final(bound, request)
                 with PULL_SECONDS.time():
-                    result = await self.threaded(self.service.pull, bound)
+                    result = await self.threaded(self.service.pull, bound, told.properties.get(TRANSACTION))
                 return StreamingResponse(pull_parts(result, framing), media_type=framing.media_type)
+            if TRANSACTION in told.properties:
+                raise ReadOnlyTransaction(
+                    "a query that goes on cannot be run in a transaction", hint="End it with COMMIT first."
+                )
             push = await self.threaded(self.pushes.start, bound, text, told.properties)
         except HoldfastError as error:
             raise statement_problem(error, text, ()) from error

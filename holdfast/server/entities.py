@@ -35,6 +35,7 @@ from holdfast.sql.bound import (
     BoundTerminate,
 )
 from holdfast.sql.bound_read import BoundRead
+from holdfast.sql.session import TRANSACTION
 from holdfast.sql.statements import ExplainFormat
 from holdfast.types import Array, Column, Decimal, Map, Role, Scalar, Schema, SqlType, Struct
 
@@ -94,6 +95,11 @@ def command_id(bound: BoundStatement) -> str:
             return "topic/none/execute"
         case _:
             raise AssertionError(f"{type(bound).__name__} is not a command")
+
+
+def transaction(text: str, id_: str, state: str) -> Json:
+    """A transaction: while it is open, a client sends its id with what follows, as a property."""
+    return entity("transaction", text, transactionId=id_, state=state, property=TRANSACTION)
 
 
 # ---- lists

@@ -20,11 +20,21 @@ from holdfast.errors import (
     ReadError,
     SyntaxProblem,
     TopicChanged,
+    TransactionProblem,
 )
 
 Json = dict[str, Any]
 
-THE_USERS = (SyntaxProblem, BindError, NotSupported, ReadError, ConfigError, PlanError, TopicChanged)
+THE_USERS = (
+    SyntaxProblem,
+    BindError,
+    NotSupported,
+    ReadError,
+    ConfigError,
+    PlanError,
+    TopicChanged,
+    TransactionProblem,
+)
 """Errors that the same request would meet again; all others are the server's or Kafka's."""
 
 

@@ -111,7 +111,14 @@ class Service(Protocol):
     def insert_rows(self, target: CatalogObject, rows: pa.Table) -> None:
         """Give an object rows (`present, k0.., c0.., ts`); they are durable when this returns."""
 
-    def pull(self, bound: BoundSelect | BoundRead) -> PullResult: ...
+    def pull(self, bound: BoundSelect | BoundRead, transaction: str | None = None) -> PullResult: ...
+
+    def begin_transaction(self) -> str:
+        """Open a transaction; gives its id."""
+
+    def end_transaction(self, id: str) -> None: ...
+
+    def explain_timestamp(self, bound: BoundSelect | BoundRead) -> str: ...
 
     def left_ms(self, bound: BoundSelect | BoundRead) -> int:
         """Milliseconds until the time that a pull asks for has come."""

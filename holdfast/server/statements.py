@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 from typing import assert_never
 
-from holdfast.errors import HoldfastError, NotSupported, UnknownObject
+from holdfast.errors import (
+    HoldfastError,
+    NoTransaction,
+    NotSupported,
+    OpenTransaction,
+    ReadOnlyTransaction,
+    UnknownObject,
+)
 from holdfast.runtime.functions.registry import function
 from holdfast.server import entities
 from holdfast.server.problems import Code, Json, Problem, statement_problem, too_deep
@@ -21,6 +28,7 @@ from holdfast.sql.bound import (
     BoundDrop,
     BoundDropType,
     BoundExplain,
+    BoundExplainTimestamp,
     BoundInsert,
     BoundInsertSelect,
     BoundNothing,
@@ -32,7 +40,26 @@ from holdfast.sql.bound import (
 )
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import ParsedStatement
+from holdfast.sql.session import TRANSACTION
 from holdfast.sql.variables import Script
+
+IN_TRANSACTIONS = (
+    sql.Select,
+    sql.Show,
+    sql.Describe,
+    sql.DescribeFunction,
+    sql.ExplainStatement,
+    sql.ExplainQuery,
+    sql.ExplainTimestamp,
+    sql.SetProperty,
+    sql.UnsetProperty,
+    sql.Define,
+    sql.Undefine,
+    sql.Begin,
+    sql.End,
+    sql.Refused,
+)
+"""The statements that change nothing."""
 
 
 class WrongEndpoint(NotSupported):
@@ -103,6 +130,13 @@ class _Run:
 
     def _statement(self, parsed: ParsedStatement) -> Json:
         text = parsed.text
+        transaction = self._session.get(TRANSACTION)
+        if transaction is not None and not isinstance(parsed.statement, IN_TRANSACTIONS):
+            raise ReadOnlyTransaction(
+                f"{text.split(None, 1)[0].upper()} cannot be run in a transaction, which only reads",
+                hint="End it with COMMIT first.",
+                position=parsed.statement.position,
+            )
         try:
             bound = bind(parsed.statement, self._service.catalog, self._session)
         except UnknownObject:
@@ -134,6 +168,18 @@ class _Run:
             case BoundSelect() | BoundRead() | BoundSubscribe():
                 hint, what = "Send it to /query-stream.", "SUBSCRIBE" if isinstance(bound, BoundSubscribe) else "SELECT"
                 raise WrongEndpoint(f"a {what} cannot be run on /ksql", hint=hint, position=parsed.statement.position)
+            case sql.Begin():
+                return self._begin(bound, text)
+            case sql.End(word=word):
+                if transaction is None:
+                    raise NoTransaction(f"there is no transaction to {word.lower()}", position=bound.position)
+                self._session.pop(TRANSACTION)
+                self._service.end_transaction(transaction)
+                return entities.transaction(text, transaction, "ENDED")
+            case BoundExplainTimestamp(query=query):
+                plan = self._service.explain_timestamp(query)
+                shown = sql.ExplainFormat.TEXT
+                return entities.query_description(text, plan, shown, self._session, bound=query, info=None)
             case BoundExplain() | sql.ExplainQuery():
                 return self._explain(bound, text)
             case sql.Describe(name=name, extended=extended):
@@ -159,6 +205,14 @@ class _Run:
                 return entities.variables(text, self._variables)
             case _:
                 assert_never(bound)
+
+    def _begin(self, statement: sql.Begin, text: str) -> Json:
+        if TRANSACTION in self._session:
+            raise OpenTransaction(
+                "there is a transaction already", hint="End it with COMMIT first.", position=statement.position
+            )
+        opened = self._session[TRANSACTION] = self._service.begin_transaction()
+        return entities.transaction(text, opened, "OPEN")
 
     def _terminate(self, statement: sql.Terminate, text: str) -> Json | None:
         """End a push query; None when none has the id."""

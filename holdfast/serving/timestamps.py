@@ -83,6 +83,26 @@ def choose(bounds: Sequence[Bounds], now: Time, as_of: BoundAsOf | None = None) 
     return chosen
 
 
+def explained(choice: TimeChoice, now: Time) -> str:
+    """A choice for people: the time, what decided it, and the bounds of each object."""
+    by = f', of "{choice.by}"' if choice.by is not None else ""
+    lines = [
+        f"               query time: {choice.time}",
+        f"               decided by: {choice.decided}{by}",
+        f"        latest final time: {now}",
+        f"           can answer now: {str(choice.time <= now).lower()}",
+    ]
+    for bounds in choice.bounds:
+        lines += [
+            "",
+            f'object "{bounds.name}":',
+            f"                    since: {bounds.frontier.since}",
+            f"                    upper: {bounds.frontier.upper}",
+            f"             kept current: {'false, its query ' + bounds.frozen if bounds.frozen else 'true'}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
 def no_valid_time(bounds: Sequence[Bounds], wanted: Time, as_of: BoundAsOf | None) -> UnreadableTime:
     """Why a time cannot be read, and which can."""
     said = [f"The time asked for is {wanted}."] if as_of is not None else []

@@ -18,11 +18,14 @@ from holdfast.sql.bind_type import bind_create_type, bind_drop_type
 from holdfast.sql.bound import (
     BoundDrop,
     BoundExplain,
+    BoundExplainTimestamp,
     BoundNothing,
     BoundPause,
     BoundResume,
+    BoundSelect,
     BoundStatement,
     BoundTerminate,
+    SelectKind,
 )
 from holdfast.sql.session import check_property
 
@@ -74,6 +77,8 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
         case sql.ExplainStatement():
             format_ = statement.format or sql.ExplainFormat.TEXT
             return BoundExplain(bind(statement.statement, catalog, properties), statement.text, format_)
+        case sql.ExplainTimestamp():
+            return bind_explain_timestamp(statement, catalog)
         case sql.ExplainQuery():
             catalog.query(statement.query.text, position=statement.query.position)
             return statement
@@ -89,13 +94,24 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
         case sql.UnsetProperty():
             check_property(statement.name, None, position=statement.position)
             return statement
-        case sql.Show() | sql.Define() | sql.Undefine():
+        case sql.Show() | sql.Define() | sql.Undefine() | sql.Begin() | sql.End():
             return statement
         case sql.Refused():
             message = f"{statement.words} is not supported yet"
             raise NotYetSupported(Feature.STATEMENT, statement.words, message, position=statement.position)
         case _:
             assert_never(statement)
+
+
+def bind_explain_timestamp(statement: sql.ExplainTimestamp, catalog: Catalog) -> BoundExplainTimestamp:
+    bound = bind_select(statement.query, catalog)
+    if isinstance(bound, BoundSelect) and bound.kind is not SelectKind.PULL:
+        raise NotSupported(
+            "EXPLAIN TIMESTAMP is for a query that is answered once",
+            hint="Leave out EMIT.",
+            position=statement.query.position,
+        )
+    return BoundExplainTimestamp(bound)
 
 
 def _bind_drop(statement: sql.Drop, catalog: Catalog) -> BoundDrop | BoundNothing:

@@ -17,9 +17,11 @@ from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.moments import BoundAsOf, Moment
 from holdfast.sql.relation import BoundSource
 from holdfast.sql.statements import (
+    Begin,
     Define,
     Describe,
     DescribeFunction,
+    End,
     ExplainFormat,
     ExplainQuery,
     ObjectKind,
@@ -247,6 +249,13 @@ class BoundExplain:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundExplainTimestamp:
+    """EXPLAIN TIMESTAMP of a query that is answered once."""
+
+    query: BoundSelect | BoundRead
+
+
+@dataclass(frozen=True, slots=True)
 class BoundNothing:
     """A statement that has nothing to do, such as DROP … IF EXISTS of what is not there; `notice` says why."""
 
@@ -269,11 +278,14 @@ BoundStatement = (
     | BoundSubscribe
     | BoundRead
     | BoundExplain
+    | BoundExplainTimestamp
     | BoundNothing
     | Show
     | Describe
     | DescribeFunction
     | ExplainQuery
+    | Begin
+    | End
     | SetProperty
     | UnsetProperty
     | Define

@@ -90,6 +90,11 @@ MANUAL: Mapping[str, Entry] = {
         "PAUSE", "Stop a query, or all, where it is; RESUME lets it go on from there.", "PAUSE CTAS_PER_CITY_3;"
     ),
     "resume": Entry("RESUME", "Let a paused query, or all, go on.", "RESUME ALL;"),
+    "begin": Entry(
+        "BEGIN", "Answer the queries that follow for one time, until COMMIT or ROLLBACK.", "BEGIN READ ONLY;"
+    ),
+    "commit": Entry("COMMIT", "End a transaction.", "COMMIT;"),
+    "rollback": Entry("ROLLBACK", "End a transaction; as it only reads, there is nothing to undo.", "ROLLBACK;"),
     "query": Entry(
         "SELECT",
         "Ask a table once (a pull query), or follow it (a push query): every change with EMIT CHANGES, its rows before "

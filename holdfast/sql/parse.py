@@ -31,8 +31,6 @@ _REFUSED = (
     ("ALTER", "HOLD"),
     ("ALTER", "SYSTEM"),
     ("ASSERT",),
-    ("BEGIN",),
-    ("COMMIT",),
     ("CREATE", "HOLD"),
     ("CREATE", "INDEX"),
     ("CREATE", "MATERIALIZED", "VIEW"),

@@ -23,6 +23,9 @@ KNOWN: Mapping[str, Sequence[str]] = {
 WITHOUT_EFFECT = ("topology.optimization", "__emit.interval.ms.kstreams.windowed.aggregation__")
 """Properties of Kafka Streams that change nothing here, taken so that statements written for it run."""
 
+TRANSACTION = "holdfast.transaction"
+"""Which transaction a request belongs to: BEGIN says its id, and a client sends it with what follows."""
+
 LATER = (
     "ksql.functions.collect_list.limit",
     "ksql.functions.collect_set.limit",
@@ -34,7 +37,7 @@ LATER = (
 def check_property(name: str, value: str | None, *, position: Position | None = None) -> None:
     """Refuse a property that means nothing, or a value that it does not take."""
     plain = name.removeprefix("ksql.streams.")
-    if plain in WITHOUT_EFFECT:
+    if plain in WITHOUT_EFFECT or plain == TRANSACTION:
         return
     if plain in LATER:
         raise NotYetSupported(Feature.PROPERTY, name, position=position)

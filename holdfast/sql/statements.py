@@ -384,6 +384,29 @@ class ExplainQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class ExplainTimestamp:
+    """`EXPLAIN TIMESTAMP FOR query`: which time a query would be answered for, and why."""
+
+    query: Select
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """`BEGIN`: the queries that follow are answered for one time."""
+
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """`COMMIT` or `ROLLBACK`, which differ in their name only: a transaction reads."""
+
+    word: str
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class SetProperty:
     name: str
     value: str
@@ -459,6 +482,9 @@ Statement = (
     | DescribeFunction
     | ExplainStatement
     | ExplainQuery
+    | ExplainTimestamp
+    | Begin
+    | End
     | SetProperty
     | UnsetProperty
     | Define

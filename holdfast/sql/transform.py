@@ -294,6 +294,17 @@ class StatementTransformer(QueryTransformer):
     def explain_query(self, children: Children) -> sql.ExplainQuery:
         return sql.ExplainQuery(_identifier(children[-1]), pick(children, sql.ExplainFormat), position_of(children[0]))
 
+    def explain_timestamp(self, children: Children) -> sql.ExplainTimestamp:
+        return sql.ExplainTimestamp(children[-1], position_of(children[0]))
+
+    def begin(self, children: Children) -> sql.Begin:
+        return sql.Begin(position_of(children[0]))
+
+    def commit(self, children: Children) -> sql.End:
+        return sql.End(str(children[0]).upper(), position_of(children[0]))
+
+    rollback = commit
+
     def explain_format(self, children: Children) -> sql.ExplainFormat:
         return explain_format(str(children[0]), position_of(children[0]))
 

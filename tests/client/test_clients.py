@@ -245,3 +245,15 @@ def test_a_row_that_is_refused_is_named(connect: Callable[..., Any]) -> None:
         made.insert("orders", [{"id": i} for i in range(INSERT_ROWS + 2)])
     assert caught.value.row == INSERT_ROWS + 1
     assert caught.value.sqlstate == "42804"
+
+
+def test_the_queries_of_a_transaction_are_sent_with_it(url: str, service: FakeService) -> None:
+    with Client(url) as client:
+        with client.transaction():
+            client.query("SELECT id, total FROM totals;")
+        client.query("SELECT id, total FROM totals;")
+        with pytest.raises(ValueError, match="mine"), client.transaction():
+            raise ValueError("mine")
+        client.query("SELECT id, total FROM totals;")
+    assert service.pulled_in == ["TX_1", None, None]
+    assert service.transactions == []

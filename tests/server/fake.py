@@ -157,6 +157,8 @@ class FakeService:
         self.state = Health()
         self.failing: Exception | None = None
         self.stopped = False
+        self.transactions: list[str] = []
+        self.pulled_in: list[str | None] = []
         self.left = 0
         """Milliseconds until the time of an AS OF has come; less each time that it is asked for."""
 
@@ -204,11 +206,22 @@ class FakeService:
     def lags(self) -> Mapping[QueryId, Sequence[Lag]]:
         return {query: [Lag(TopicName("orders"), 0, 5, 12)] for query in self.catalog.queries}
 
-    def pull(self, bound: BoundSelect) -> PullResult:
+    def pull(self, bound: BoundSelect, transaction: str | None = None) -> PullResult:
+        self.pulled_in.append(transaction)
         if self.failing is not None:
             raise self.failing
         columns = self.pulled_columns or tuple(ResultColumn(c.name, c.type) for c in bound.columns)
         return PullResult(columns, self.pulled, Time(1))
+
+    def begin_transaction(self) -> str:
+        self.transactions.append("TX_1")
+        return "TX_1"
+
+    def end_transaction(self, id: str) -> None:
+        self.transactions.remove(id)
+
+    def explain_timestamp(self, bound: BoundSelect) -> str:
+        return f"query time: 1 of {bound.relation.name}"
 
     def left_ms(self, bound: BoundSelect) -> int:
         assert bound.as_of is not None

@@ -219,3 +219,40 @@ def test_there_can_be_only_so_many_push_queries(http: httpx.Client, url: str, se
         assert again.status_code == 200
         for response in (opened[1], again):
             response.close()
+
+
+def test_a_transaction_is_carried_by_its_property(http: httpx.Client, service: FakeService) -> None:
+    opened = one(http, "BEGIN;")
+    assert (opened["@type"], opened["transactionId"], opened["state"]) == ("transaction", "TX_1", "OPEN")
+    inside = {opened["property"]: opened["transactionId"]}
+    asked = {"sql": "SELECT id, total FROM totals;", "properties": inside}
+    assert http.post("/query-stream", json=asked).status_code == 200
+    assert service.pulled_in == ["TX_1"]
+    (ended,) = run(http, "COMMIT;", streamsProperties=inside).json()
+    assert (ended["state"], service.transactions) == ("ENDED", [])
+
+
+def test_a_transaction_only_reads(http: httpx.Client) -> None:
+    opened = one(http, "BEGIN READ ONLY;")
+    inside = {opened["property"]: opened["transactionId"]}
+    refused = run(http, "DROP TABLE totals;", streamsProperties=inside).json()
+    assert refused["message"] == "DROP cannot be run in a transaction, which only reads"
+    assert refused["sqlstate"] == "25006"
+    push = {"sql": "SELECT id FROM totals EMIT CHANGES;", "properties": inside}
+    assert http.post("/query-stream", json=push).json()["sqlstate"] == "25006"
+    assert run(http, "BEGIN;", streamsProperties=inside).json()["sqlstate"] == "25001"
+    assert run(http, "SHOW TABLES;", streamsProperties=inside).status_code == 200
+
+
+def test_there_must_be_a_transaction_to_end(http: httpx.Client) -> None:
+    answer = run(http, "ROLLBACK;").json()
+    assert (answer["message"], answer["sqlstate"]) == (
+        "there is no transaction to rollback",
+        "25P01",
+    )
+
+
+def test_explain_timestamp(http: httpx.Client) -> None:
+    described = one(http, "EXPLAIN TIMESTAMP FOR SELECT id FROM totals;")["queryDescription"]
+    assert described["executionPlan"] == "query time: 1 of TOTALS"
+    assert run(http, "EXPLAIN TIMESTAMP FOR SELECT id FROM totals EMIT CHANGES;").status_code == 400

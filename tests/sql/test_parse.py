@@ -306,7 +306,7 @@ def test_a_text_of_blanks_and_comments_has_no_statements():
          (1, 19)),
         ("EXPLAIN CREATE TABLE AS SVG", 'syntax error at or near "AS"', "Expected IF or a name.", (1, 22)),
         ("EXPLAIN", "syntax error at the end of the text",
-         "Expected AS, CREATE, FORMAT, INSERT, SELECT, WITH or a name.", (1, 8)),
+         "Expected AS, CREATE, FORMAT, INSERT, SELECT, TIMESTAMP, WITH or a name.", (1, 8)),
         ("EXPLAIN AS SVG", "syntax error at the end of the text",
          "Expected CREATE, FOR, INSERT, SELECT, WITH or a name.", (1, 15)),
         ("SELECT 'abc", "unterminated string", "End it with a single quote.", (1, 8)),
