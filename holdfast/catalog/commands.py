@@ -15,15 +15,19 @@ from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import HoldfastError, PlanError
 from holdfast.names import ObjectName, QueryId, StoreId
 from holdfast.runtime.expressions.parse import parse_schema, parse_type
+from holdfast.runtime.functions.user import PYTHON, UserFunction, declare
 from holdfast.runtime.plan import jsontext
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.plan.ddl import (
     AlterSource,
+    CreateFunction,
     CreateStream,
     CreateTable,
     DdlCommand,
+    DropFunction,
     DropSource,
     DropType,
+    FunctionKind,
     RegisterType,
 )
 from holdfast.runtime.plan.document import QueryPlan
@@ -45,6 +49,7 @@ class CommandType(StrEnum):
     STREAM = "stream"
     TABLE = "table"
     TYPE = "type"
+    FUNCTION = "function"
     TERMINATE = "terminate"
     PAUSE = "pause"
     RESUME = "resume"
@@ -201,8 +206,27 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
             return catalog.with_type(ddl.type_name, parse_type(ddl.type))
         case DropType():
             return catalog.without_type(ddl.type_name)
+        case CreateFunction():
+            function = _function(ddl)
+            declare(function)
+            return catalog.with_function(function)
+        case DropFunction():
+            return catalog.without_function(ddl.function_name)
         case _:
             assert_never(ddl)
+
+
+def _function(ddl: CreateFunction) -> UserFunction:
+    """The version that a command makes; one that was replaced or dropped is still known to the plans that have it."""
+    if ddl.language != PYTHON:
+        raise PlanError(f"function {ddl.function_name} is in {ddl.language}, which this release cannot run")
+    return UserFunction(
+        name=ddl.function_name,
+        parameters=parse_schema(ddl.arguments).columns,
+        returns=parse_type(ddl.returns),
+        source=ddl.body,
+        aggregate=ddl.kind is FunctionKind.AGGREGATE,
+    )
 
 
 def _alter(catalog: Catalog, ddl: AlterSource) -> Catalog:

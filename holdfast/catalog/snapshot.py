@@ -7,16 +7,19 @@ from types import MappingProxyType
 from holdfast.catalog.objects import CatalogObject, QueryEntry, Stream, Table
 from holdfast.errors import DependentObjects, DuplicateObject, Position, UnknownObject, WrongObjectKind
 from holdfast.names import ObjectName, QueryId
+from holdfast.runtime.functions.user import UserFunction
 from holdfast.types import SqlType
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Objects, queries and named types, in the order of their creation."""
+    """Objects, queries, named types and users' functions, in the order of their creation."""
 
     objects: Mapping[ObjectName, CatalogObject] = field(default_factory=lambda: MappingProxyType({}))
     queries: Mapping[QueryId, QueryEntry] = field(default_factory=lambda: MappingProxyType({}))
     types: Mapping[str, SqlType] = field(default_factory=lambda: MappingProxyType({}))
+    functions: Mapping[str, UserFunction] = field(default_factory=lambda: MappingProxyType({}))
+    """The newest version of each function of a user."""
 
     # ---- finding
 
@@ -123,6 +126,12 @@ class Catalog:
 
     def with_type(self, name: str, type_: SqlType) -> "Catalog":
         return replace(self, types=MappingProxyType({**self.types, name: type_}))
+
+    def with_function(self, added: UserFunction) -> "Catalog":
+        return replace(self, functions=MappingProxyType({**self.functions, added.name: added}))
+
+    def without_function(self, name: str) -> "Catalog":
+        return replace(self, functions=MappingProxyType({n: f for n, f in self.functions.items() if n != name}))
 
     def without_type(self, name: str) -> "Catalog":
         return replace(self, types=MappingProxyType({n: t for n, t in self.types.items() if n != name}))

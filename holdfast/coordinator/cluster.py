@@ -340,7 +340,7 @@ class Cluster:
         _count("insert", {})
 
     def _commit(self, stage: TickStage, outcome: Outcome) -> None:
-        logged = processing_log.rows(outcome.undecodable, int(time.time() * 1000))
+        logged = processing_log.rows(outcome.undecodable, outcome.problems, int(time.time() * 1000))
         if logged is not None:
             stage.append(processing_log.QUERY, logged)
         at = self._clock.begin_commit()

@@ -23,9 +23,11 @@ from holdfast.sql.bind import bind
 from holdfast.sql.bound import (
     BoundAlter,
     BoundCreateAs,
+    BoundCreateFunction,
     BoundCreateSource,
     BoundCreateType,
     BoundDrop,
+    BoundDropFunction,
     BoundDropType,
     BoundInsertSelect,
     BoundNothing,
@@ -204,6 +206,10 @@ def _message(bound: Plannable | OfQueries) -> str:
             return f"Type {name} created."
         case BoundDropType(name=name):
             return f"Type {name} dropped."
+        case BoundCreateFunction(function=function):
+            return f"Function {function.name} created, version {function.digest}."
+        case BoundDropFunction(name=name):
+            return f"Function {name} dropped."
         case BoundDrop(target=target):
             return f"Source {target.name} dropped."
         case BoundTerminate():

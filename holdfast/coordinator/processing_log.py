@@ -11,6 +11,7 @@ from holdfast.runtime.expressions.parse import parse_schema
 from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats
 from holdfast.runtime.program import Sink
 from holdfast.runtime.serdes.encoding import Encoder
+from holdfast.runtime.spark.functions import FunctionProblem
 from holdfast.runtime.store.port import Layout
 from holdfast.runtime.tick import Undecodable
 
@@ -43,10 +44,28 @@ def sink(settings: Settings) -> Sink:
     return Sink(settings.processing_log_topic, Encoder(SCHEMA, FORMATS))
 
 
-def rows(found: Sequence[Undecodable], now_ms: int) -> pa.Table | None:
-    """The rows of the log for what a tick could not decode."""
+def rows(found: Sequence[Undecodable], problems: Sequence[FunctionProblem], now_ms: int) -> pa.Table | None:
+    """The rows of the log for what a tick could not decode, and for what users' functions could not compute."""
     tables = [_rows(problem, now_ms) for problem in found if problem.records.num_rows]
+    tables += [_of_functions(problems, now_ms)] if problems else []
     return pa.concat_tables(tables) if tables else None
+
+
+def _of_functions(problems: Sequence[FunctionProblem], now_ms: int) -> pa.Table:
+    told = [f"the function gave no value, which is NULL then: {problem.reason}" for problem in problems]
+    return pa.table(
+        {
+            "c0": pa.array([problem.function for problem in problems], pa.string()),
+            "c1": pa.nulls(len(problems), pa.string()),
+            "c2": pa.nulls(len(problems), pa.int32()),
+            "c3": pa.nulls(len(problems), pa.int64()),
+            "c4": pa.array(told, pa.string()),
+            "c5": pa.array([problem.rows for problem in problems], pa.int64()),
+            "c6": pa.nulls(len(problems), pa.binary()),
+            "c7": pa.nulls(len(problems), pa.binary()),
+            "ts": pa.repeat(pa.scalar(now_ms, pa.int64()), len(problems)),
+        }
+    )
 
 
 def _rows(problem: Undecodable, now_ms: int) -> pa.Table:

@@ -21,9 +21,11 @@ from holdfast.sql.bind import bind
 from holdfast.sql.bound import (
     BoundAlter,
     BoundCreateAs,
+    BoundCreateFunction,
     BoundCreateSource,
     BoundCreateType,
     BoundDrop,
+    BoundDropFunction,
     BoundDropType,
     BoundInsertSelect,
     BoundPause,
@@ -75,6 +77,10 @@ def _id(bound: Plannable) -> CommandId:
             return CommandId(CommandType.TYPE, bound.name, CommandAction.CREATE)
         case BoundDropType():
             return CommandId(CommandType.TYPE, bound.name, CommandAction.DROP)
+        case BoundCreateFunction():
+            return CommandId(CommandType.FUNCTION, bound.function.name, CommandAction.CREATE)
+        case BoundDropFunction():
+            return CommandId(CommandType.FUNCTION, bound.name, CommandAction.DROP)
         case _:
             assert_never(bound)
 

@@ -2,13 +2,17 @@
 
 from holdfast.names import ObjectName, QueryId
 from holdfast.planner.query import plan_insert, plan_steps
+from holdfast.runtime.functions.user import PYTHON, UserFunction
 from holdfast.runtime.plan.ddl import (
     AlterSource,
+    CreateFunction,
     CreateStream,
     CreateTable,
     DdlCommand,
+    DropFunction,
     DropSource,
     DropType,
+    FunctionKind,
     RegisterType,
     SourceType,
     TypeText,
@@ -19,18 +23,29 @@ from holdfast.runtime.plan.steps import Step
 from holdfast.sql.bound import (
     BoundAlter,
     BoundCreateAs,
+    BoundCreateFunction,
     BoundCreateSource,
     BoundCreateType,
     BoundDrop,
+    BoundDropFunction,
     BoundDropType,
     BoundInsertSelect,
     BoundQuery,
     Target,
 )
 from holdfast.sql.statements import ObjectKind
+from holdfast.types import Schema
 
 Plannable = (
-    BoundCreateSource | BoundCreateAs | BoundInsertSelect | BoundDrop | BoundCreateType | BoundDropType | BoundAlter
+    BoundCreateSource
+    | BoundCreateAs
+    | BoundInsertSelect
+    | BoundDrop
+    | BoundCreateType
+    | BoundDropType
+    | BoundCreateFunction
+    | BoundDropFunction
+    | BoundAlter
 )
 """The statements that become commands with a plan."""
 
@@ -54,12 +69,27 @@ def plan(bound: Plannable, *, text: str, number: int) -> Plan:
             return _ddl(text, RegisterType(type=TypeText(str(bound.type)), type_name=bound.name))
         case BoundDropType():
             return _ddl(text, DropType(type_name=bound.name))
+        case BoundCreateFunction():
+            return _ddl(text, _create_function(bound.function))
+        case BoundDropFunction():
+            return _ddl(text, DropFunction(function_name=bound.name))
         case BoundAlter():
             return _ddl(text, _alter(bound))
 
 
 def _ddl(text: str, command: DdlCommand) -> Plan:
     return Plan(statement_text=text, ddl_command=command, query_plan=None)
+
+
+def _create_function(function: UserFunction) -> CreateFunction:
+    return CreateFunction(
+        function_name=function.name,
+        kind=FunctionKind.AGGREGATE if function.aggregate else FunctionKind.SCALAR,
+        arguments=SchemaText(str(Schema(function.parameters))),
+        returns=TypeText(str(function.returns)),
+        language=PYTHON,
+        body=function.source,
+    )
 
 
 def _alter(bound: BoundAlter) -> AlterSource:

@@ -1,7 +1,8 @@
 """A query ready to run: stages in order, each one SELECT on Spark and what the store does with its rows.
 
 A stage names the views that its SELECT reads. It runs in a tick that has rows for one of them; those of the others are
-empty then. `Lookup`, `Changes` and `Recall` only add to what the others bring.
+empty then. `Lookup`, `Changes`, `Recall` and `Remembered` only
+add to what the others bring.
 """
 
 from dataclasses import dataclass, replace
@@ -82,9 +83,19 @@ class Recall:
     schema: pa.Schema
 
 
-Input = TopicInput | ObjectInput | StateInput | Held | Lookup | Changes | Recall
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a state had before the tick, for the keys (`k0..`) of the rows that a stage has held."""
+
+    state: StateId
+    stage: int
+    view: str
+    schema: pa.Schema
+
+
+Input = TopicInput | ObjectInput | StateInput | Held | Lookup | Changes | Recall | Remembered
 Source = TopicInput | ObjectInput
-RowsInput = ObjectInput | StateInput | Held | Lookup | Changes | Recall
+RowsInput = ObjectInput | StateInput | Held | Lookup | Changes | Recall | Remembered
 """What comes as rows."""
 
 
@@ -102,12 +113,16 @@ class Upsert:
 
 @dataclass(frozen=True, slots=True)
 class MergeInto:
-    """The rows are partials. With `along`, the store shows the result in `collection` by itself."""
+    """The rows are partials, in the order of the column `order` if there is one.
+
+    With `along`, the store shows the result in `collection` by itself.
+    """
 
     state: StateId
     merge: Merge
     along: RideAlong | None
     collection: CollectionId
+    order: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

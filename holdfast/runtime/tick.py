@@ -25,6 +25,7 @@ from holdfast.runtime.program import (
     ObjectInput,
     Program,
     Recall,
+    Remembered,
     RowsInput,
     Stage,
     StateInput,
@@ -33,6 +34,7 @@ from holdfast.runtime.program import (
 )
 from holdfast.runtime.serdes.decoding import UNKNOWN_SPELLING
 from holdfast.runtime.spark.engine import RECORDS, Engine, Failure, Round, TopicRange, ViewInput
+from holdfast.runtime.spark.functions import FunctionProblem
 from holdfast.runtime.spark.views import topic_view
 from holdfast.runtime.store.port import Merging, Show, Store, TickStage
 
@@ -58,6 +60,7 @@ class Outcome:
 
     failed: dict[QueryId, str] = field(default_factory=dict)
     undecodable: list[Undecodable] = field(default_factory=list)
+    problems: list[FunctionProblem] = field(default_factory=list)
     touched: set[QueryId] = field(default_factory=set)
 
 
@@ -151,6 +154,7 @@ class _Run:
                 if ready:
                     self._round(together, ready)
         self._log_undecodable()
+        self.outcome.problems = self.engine.function_problems()
         return self.outcome
 
     def _inputs(self, program: Program) -> TickInputs:
@@ -180,7 +184,7 @@ class _Run:
                 return state in self.merged
             case Held(stage=stage):
                 return (program.query, stage) in self.held
-            case Lookup() | Changes() | Recall():
+            case Lookup() | Changes() | Recall() | Remembered():
                 return False
 
     def _round(self, planned: list[tuple[Program, int]], ready: set[tuple[QueryId, int]]) -> None:
@@ -255,6 +259,9 @@ class _Run:
                 return self.stage.state_delta(state) if state in self.merged else None
             case Recall(state=state):
                 return self.stage.lookup_state(state, self._partitions(program))
+            case Remembered(state=state, stage=stage):
+                groups = self.held.get((program.query, stage))
+                return None if groups is None else self.stage.lookup_state(state, groups)
             case Held(stage=stage):
                 return self.held.get((program.query, stage))
             case Lookup(name=name, stage=stage):
@@ -362,4 +369,6 @@ def behind(first: pa.Table | None, rows: pa.Table) -> pa.Table:
 
 def _merging(program: Program, action: MergeInto, rows: pa.Table) -> Merging:
     show = None if action.along is None else Show(action.collection, action.along)
+    if action.order is not None and rows.num_rows > 1:
+        rows = rows.sort_by(action.order)
     return Merging(program.query, action.state, rows, action.merge, show)

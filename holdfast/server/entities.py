@@ -15,15 +15,18 @@ from holdfast.runtime.functions.declaration import (
     named,
 )
 from holdfast.runtime.functions.registry import functions
+from holdfast.runtime.functions.user import UserFunction
 from holdfast.server.problems import Json
 from holdfast.server.pushes import OpenPush
 from holdfast.server.service import Done, QueryInfo
 from holdfast.sql.bound import (
     BoundAlter,
     BoundCreateAs,
+    BoundCreateFunction,
     BoundCreateSource,
     BoundCreateType,
     BoundDrop,
+    BoundDropFunction,
     BoundDropType,
     BoundInsert,
     BoundInsertSelect,
@@ -85,6 +88,10 @@ def command_id(bound: BoundStatement) -> str:
             return f"type/{quote(name)}/create"
         case BoundDropType(name=name):
             return f"type/{quote(name)}/drop"
+        case BoundCreateFunction(function=created):
+            return f"function/{quote(created.name)}/create"
+        case BoundDropFunction(name=name):
+            return f"function/{quote(name)}/drop"
         case BoundTerminate(queries=queries):
             return f"terminate/{queries[0].id if len(queries) == 1 else 'ALL'}/execute"
         case BoundPause(queries=queries):
@@ -158,23 +165,21 @@ def listed_topics(text: str, names: Iterable[TopicName], *, internal: bool) -> J
     return entity("kafka_topics", text, topics=[{"name": name, "replicaInfo": []} for name in shown])
 
 
-def listed_functions(text: str) -> Json:
-    found = [
-        {"name": name, "type": _kind(versions[-1]), "category": versions[-1].category}
-        for name, versions in sorted(functions().items())
-    ]
+def listed_functions(text: str, users: Iterable[UserFunction]) -> Json:
+    shown = {name: versions[-1] for name, versions in functions().items()} | {u.name: u.declaration() for u in users}
+    found = [{"name": n, "type": _kind(f), "category": f.category} for n, f in sorted(shown.items())]
     return entity("function_names", text, functions=found)
 
 
-def described_function(text: str, function: Function) -> Json:
+def described_function(text: str, function: Function, user: UserFunction | None = None) -> Json:
     return entity(
         "describe_function",
         text,
         name=function.name,
         description=function.doc,
         author="",
-        version="",
-        path="internal",
+        version="" if user is None else user.digest,
+        path="internal" if user is None else "python",
         functions=[_form(function, form) for form in function.forms],
         type=_kind(function),
         examples=[{"call": example.call, "gives": example.gives} for example in function.examples],

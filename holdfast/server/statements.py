@@ -23,9 +23,11 @@ from holdfast.sql.bind import bind
 from holdfast.sql.bound import (
     BoundAlter,
     BoundCreateAs,
+    BoundCreateFunction,
     BoundCreateSource,
     BoundCreateType,
     BoundDrop,
+    BoundDropFunction,
     BoundDropType,
     BoundExplain,
     BoundExplainTimestamp,
@@ -151,6 +153,8 @@ class _Run:
                 | BoundAlter()
                 | BoundCreateType()
                 | BoundDropType()
+                | BoundCreateFunction()
+                | BoundDropFunction()
                 | BoundDrop()
                 | BoundTerminate()
                 | BoundPause()
@@ -188,7 +192,8 @@ class _Run:
                 described = entities.described(found, catalog, self._service.queries(), extended=extended)
                 return entities.source_description(text, described)
             case sql.DescribeFunction(name=name):
-                return entities.described_function(text, function(name.text.upper()))
+                own = self._service.catalog.functions.get(name.text.upper())
+                return entities.described_function(text, function(own.versioned if own else name.text.upper()), own)
             case sql.Show():
                 return self._show(bound, text)
             case sql.SetProperty(name=name, value=value):
@@ -252,7 +257,7 @@ class _Run:
             case sql.Listing.PROPERTIES:
                 return entities.properties(text, self._session)
             case sql.Listing.FUNCTIONS:
-                return entities.listed_functions(text)
+                return entities.listed_functions(text, catalog.functions.values())
             case sql.Listing.TYPES:
                 return entities.listed_types(text, catalog.types)
             case sql.Listing.VARIABLES:

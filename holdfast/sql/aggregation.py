@@ -7,6 +7,7 @@ from holdfast.errors import BindError, NotSupported
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression, Lambda
 from holdfast.runtime.expressions.typing import given
+from holdfast.runtime.functions.bound import not_over_tables
 from holdfast.runtime.functions.declaration import AggregateForm
 from holdfast.runtime.functions.registry import is_aggregate, resolve
 from holdfast.sql import statements as sql
@@ -70,7 +71,7 @@ class Aggregation:
             return
         if calls:
             raise BindError(
-                f"the aggregate {calls[0].name} needs a GROUP BY",
+                f"the aggregate {calls[0].shown} needs a GROUP BY",
                 hint="Group by a constant to aggregate everything: SELECT 1 AS k, … GROUP BY 1.",
                 position=calls[0].position,
             )
@@ -85,7 +86,7 @@ class Aggregation:
             raise NotSupported("WINDOW is for streams, not for tables", position=self.select.window.position)
         for index, expression in enumerate(self.group_by):
             for call in aggregates(expression):
-                raise BindError(f"GROUP BY cannot have the aggregate {call.name}", position=call.position)
+                raise BindError(f"GROUP BY cannot have the aggregate {call.shown}", position=call.position)
             if expression in self.group_by[:index]:
                 text = format_expression(expression)
                 raise BindError(f"GROUP BY has {text} twice", position=expression.position)
@@ -96,7 +97,7 @@ class Aggregation:
     def _check_call(self, call: Call) -> None:
         for argument in call.arguments:
             for inner in aggregates(argument):
-                raise BindError(f"aggregates cannot be nested: {inner.name} in {call.name}", position=inner.position)
+                raise BindError(f"aggregates cannot be nested: {inner.shown} in {call.shown}", position=inner.position)
             if self.select.window is not None:
                 _refuse_bounds(argument, call.name)
         form = resolve(call, [given(argument, self.relation.scope) for argument in call.arguments]).form
@@ -105,15 +106,11 @@ class Aggregation:
             argument = call.arguments[place]
             if any(column_refs(argument)):
                 raise BindError(
-                    f"argument {place + 1} of {call.name} must be a constant, not {format_expression(argument)}",
+                    f"argument {place + 1} of {call.shown} must be a constant, not {format_expression(argument)}",
                     position=argument.position,
                 )
-        if not self.stream and form.undo is None:
-            raise NotSupported(
-                f"the aggregate {call.name} cannot be kept over a table",
-                detail="When a row of the table changes, its old value could not be taken back.",
-                position=call.position,
-            )
+        if not self.stream and form.undoing is None:
+            raise not_over_tables(call)
 
     def _ungrouped(self, expression: Expression) -> Iterator[ColumnRef]:
         """The columns of an expression that have no single value within a group."""

@@ -10,6 +10,7 @@ from holdfast.runtime.functions.registry import function
 from holdfast.sql import statements as sql
 from holdfast.sql.bind_alter import bind_alter
 from holdfast.sql.bind_create import bind_create_as, bind_create_source
+from holdfast.sql.bind_function import bind_create_function, bind_drop_function, versioned
 from holdfast.sql.bind_insert import bind_insert
 from holdfast.sql.bind_insert_select import bind_insert_select
 from holdfast.sql.bind_query import bind_select
@@ -37,7 +38,7 @@ def bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, st
     for name, value in properties.items():
         check_property(name, value)
     try:
-        return _bind(statement, catalog, properties)
+        return _bind(versioned(statement, catalog), catalog, properties)
     except RecursionError:
         raise NotSupported(
             "the statement is nested too deeply",
@@ -66,6 +67,10 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
             return bind_create_type(statement, catalog)
         case sql.DropType():
             return bind_drop_type(statement, catalog)
+        case sql.CreateFunction():
+            return bind_create_function(statement, catalog)
+        case sql.DropFunction():
+            return bind_drop_function(statement, catalog)
         case sql.Alter():
             return bind_alter(statement, catalog)
         case sql.Terminate():
@@ -86,7 +91,8 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
             catalog.relation(statement.name.text, position=statement.name.position)
             return statement
         case sql.DescribeFunction():
-            function(statement.name.text.upper(), position=statement.name.position)
+            if statement.name.text.upper() not in catalog.functions:
+                function(statement.name.text.upper(), position=statement.name.position)
             return statement
         case sql.SetProperty():
             check_property(statement.name, statement.value, position=statement.position)

@@ -185,7 +185,7 @@ def bind_select(select: sql.Select, catalog: Catalog) -> BoundSelect | BoundRead
             raise NotYetSupported(
                 Feature.CLAUSE,
                 "aggregates in a SELECT",
-                f"{call.name} is not supported in a SELECT yet",
+                f"{call.shown} is not supported in a SELECT yet",
                 hint="Keep the aggregate in a table with CREATE TABLE … AS, and select from that.",
                 position=call.position,
             )
@@ -271,7 +271,7 @@ def _where(select: sql.Select, relation: Relation) -> Expression | None:
     resolved = relation.resolve(select.where)
     for call in aggregates(resolved):
         raise BindError(
-            f"WHERE cannot have the aggregate {call.name}",
+            f"WHERE cannot have the aggregate {call.shown}",
             hint="Filter groups with HAVING, after GROUP BY.",
             position=call.position,
         )

@@ -10,6 +10,7 @@ from enum import StrEnum
 from holdfast.catalog.objects import CatalogObject, QueryEntry, Table, TopicSettings
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.expressions.tree import Call, Expression
+from holdfast.runtime.functions.user import UserFunction
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.steps import JoinType
 from holdfast.runtime.plan.windows import WindowExpression, WindowInfo
@@ -170,6 +171,20 @@ class BoundDropType:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoundCreateFunction:
+    """A version of a user's function, which its name is to mean from now on."""
+
+    function: UserFunction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundDropFunction:
+    """The name of a user's function to forget; queries keep the version that they were planned with."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BoundAlter:
     """Columns to add to an object."""
 
@@ -270,6 +285,8 @@ BoundStatement = (
     | BoundDrop
     | BoundCreateType
     | BoundDropType
+    | BoundCreateFunction
+    | BoundDropFunction
     | BoundAlter
     | BoundTerminate
     | BoundPause

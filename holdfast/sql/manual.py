@@ -46,6 +46,17 @@ MANUAL: Mapping[str, Entry] = {
     "drop_type": Entry(
         "DROP TYPE", "Forget the name of a type; what was made with it stays as it is.", "DROP TYPE IF EXISTS address;"
     ),
+    "create_function": Entry(
+        "CREATE FUNCTION",
+        "Write a function in Python: of columns, or, as a class with partial, merge and result, an aggregate.",
+        "CREATE FUNCTION initial(name STRING) RETURNS STRING LANGUAGE PYTHON AS '\n"
+        "import pyarrow.compute as pc\n\ndef initial(name):\n    return pc.utf8_slice_codeunits(name, 0, 1)\n';",
+    ),
+    "drop_function": Entry(
+        "DROP FUNCTION",
+        "Forget the name of a function; queries keep the version that they were made with.",
+        "DROP FUNCTION IF EXISTS initial;",
+    ),
     "alter": Entry(
         "ALTER STREAM, ALTER TABLE",
         "Add columns to a stream or a table.",

@@ -82,7 +82,7 @@ def bind_partitioning(select: sql.Select, relation: Relation, *, stream: bool) -
 def _check(expressions: Sequence[Expression], written: Sequence[Expression]) -> None:
     for index, (expression, original) in enumerate(zip(expressions, written, strict=True)):
         for call in aggregates(expression):
-            raise BindError(f"PARTITION BY cannot have the aggregate {call.name}", position=call.position)
+            raise BindError(f"PARTITION BY cannot have the aggregate {call.shown}", position=call.position)
         if isinstance(expression, NullLiteral) and len(expressions) > 1:
             raise BindError("PARTITION BY NULL cannot be combined with other columns", position=original.position)
         if expression in expressions[:index]:

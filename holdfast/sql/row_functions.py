@@ -38,7 +38,7 @@ def bind_table_functions(
 def refuse_table_functions(expression: Expression, *, clause: str) -> None:
     for call in table_functions(expression):
         raise BindError(
-            f"{clause} cannot have the table function {call.name}",
+            f"{clause} cannot have the table function {call.shown}",
             hint="Table functions can stand in the select list.",
             position=call.position,
         )
@@ -55,8 +55,8 @@ def aggregated_rows(call: Call) -> NotSupported:
 def _check(call: Call, *, stream: bool, aggregated: bool) -> None:
     for argument in call.arguments:
         for inner in table_functions(argument):
-            raise BindError(f"table functions cannot be nested: {inner.name} in {call.name}", position=inner.position)
+            raise BindError(f"table functions cannot be nested: {inner.shown} in {call.shown}", position=inner.position)
     if aggregated:
         raise aggregated_rows(call)
     if not stream:
-        raise NotSupported(f"the table function {call.name} is for streams, not for tables", position=call.position)
+        raise NotSupported(f"the table function {call.shown} is for streams, not for tables", position=call.position)

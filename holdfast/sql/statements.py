@@ -313,6 +313,30 @@ class DropType:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CreateFunction:
+    """`CREATE [OR REPLACE] FUNCTION [IF NOT EXISTS] name(argument type, …) RETURNS type LANGUAGE name AS 'source'`."""
+
+    name: Identifier
+    arguments: tuple[ColumnDefinition, ...]
+    returns: SqlType
+    language: Identifier
+    source: str
+    or_replace: bool = False
+    if_not_exists: bool = False
+    source_position: Position | None = field(default=None, compare=False, repr=False)
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropFunction:
+    """`DROP FUNCTION [IF EXISTS] name`."""
+
+    name: Identifier
+    if_exists: bool = False
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Alter:
     """`ALTER STREAM|TABLE name ADD [COLUMN] column type, …`."""
 
@@ -475,6 +499,8 @@ Statement = (
     | InsertSelect
     | CreateType
     | DropType
+    | CreateFunction
+    | DropFunction
     | Alter
     | Drop
     | Show

@@ -255,6 +255,33 @@ class StatementTransformer(QueryTransformer):
             position=position_of(children[0]),
         )
 
+    def create_function(self, children: Children) -> sql.CreateFunction:
+        flags = _flags(children)
+        name, language = (child for child in children if isinstance(child, Name))
+        source = children[-1]
+        return sql.CreateFunction(
+            name=_identifier(name),
+            arguments=tuple(child for child in children if isinstance(child, sql.ColumnDefinition)),
+            returns=children[children.index(language) - 1],
+            language=_identifier(language),
+            source=unquote(str(source)),
+            or_replace="or_replace" in flags,
+            if_not_exists="if_not_exists" in flags,
+            source_position=position_of(source),
+            position=position_of(children[0]),
+        )
+
+    def function_argument(self, children: Children) -> sql.ColumnDefinition:
+        name, type_ = children
+        return sql.ColumnDefinition(str(name), type_, position=name.position)
+
+    def drop_function(self, children: Children) -> sql.DropFunction:
+        return sql.DropFunction(
+            name=_identifier(children[-1]),
+            if_exists="if_exists" in _flags(children),
+            position=position_of(children[0]),
+        )
+
     def alter(self, children: Children) -> sql.Alter:
         keyword, kind, name, *columns = children
         return sql.Alter(kind=kind, name=_identifier(name), columns=tuple(columns), position=position_of(keyword))

@@ -290,13 +290,13 @@ class Renderer:
         resolved = resolve(call, [self.given(argument) for argument in call.arguments], self.release)
         if isinstance(resolved.form, TableForm):
             raise NotSupported(
-                f"table function {call.name} is not allowed here",
+                f"table function {call.shown} is not allowed here",
                 hint="Table functions belong in the SELECT list of a query that makes a stream.",
                 position=call.position,
             )
         if not isinstance(resolved.form, ScalarForm):
             raise NotSupported(
-                f"aggregate function {call.name} is not allowed here",
+                f"aggregate function {call.shown} is not allowed here",
                 hint="Aggregates belong in the SELECT list or HAVING of a grouped query.",
                 position=call.position,
             )

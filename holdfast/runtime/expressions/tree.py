@@ -164,12 +164,20 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function call; the name is upper case. `COUNT(*)` has no arguments and `star`."""
+    """A function call; the name is upper case, that of a user's function has its version after an `@`.
+
+    `COUNT(*)` has no arguments and `star`.
+    """
 
     name: str
     arguments: "tuple[Expression, ...]"
     star: bool = False
     position: Position | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def shown(self) -> str:
+        """The name as the user wrote it."""
+        return self.name.partition("@")[0]
 
 
 @dataclass(frozen=True, slots=True)

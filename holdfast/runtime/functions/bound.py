@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.errors import TypeMismatch, WrongObjectKind
+from holdfast.errors import NotSupported, TypeMismatch, WrongObjectKind
 from holdfast.runtime.expressions.casts import struct
 from holdfast.runtime.expressions.comparable import sorted_maps
 from holdfast.runtime.expressions.physical import Dialect, NotRenderable, field_name, physical_type
@@ -12,7 +12,7 @@ from holdfast.runtime.expressions.scope import Scope
 from holdfast.runtime.expressions.tree import BooleanLiteral, Call, IntegerLiteral
 from holdfast.runtime.functions.declaration import AggregateForm, Arguments, TableForm, expand
 from holdfast.runtime.functions.parameters import LambdaType, Unit
-from holdfast.runtime.functions.registry import CURRENT, Release, resolve
+from holdfast.runtime.functions.registry import CURRENT, Release, names_over_tables, resolve
 from holdfast.types import SqlType
 
 
@@ -25,10 +25,6 @@ class BoundAggregate:
     returns: SqlType
     state: tuple[SqlType, ...]
     canonical: str = ""
-
-    @property
-    def reversible(self) -> bool:
-        return self.form.undo is not None
 
     def initial(self) -> tuple[str, ...]:
         return self._expand(self.form.initial, Dialect.DUCKDB)
@@ -48,8 +44,13 @@ class BoundAggregate:
     def merge(self, state: Sequence[str], partial: Sequence[str]) -> tuple[str, ...]:
         return self._expand(self.form.merge, Dialect.DUCKDB, state, partial)
 
+    def merged_before(self, state: Sequence[str], partial: Sequence[str]) -> tuple[str, ...] | None:
+        """Spark's text of the new state, for a function that the store cannot merge."""
+        texts = self.form.merged_before
+        return None if texts is None else self._expand(texts, Dialect.SPARK, state, partial)
+
     def undo(self, state: Sequence[str], partial: Sequence[str]) -> tuple[str, ...]:
-        assert self.form.undo is not None, "ask `reversible` first"
+        assert self.form.undo is not None, "the form is one that undoes"
         return self._expand(self.form.undo, Dialect.DUCKDB, state, partial)
 
     def result(self, state: Sequence[str], dialect: Dialect) -> str:
@@ -69,25 +70,46 @@ class BoundAggregate:
 
 
 def bind_aggregate(
-    call: Call, scope: Scope, *, release: Release = CURRENT, dialect: Dialect = Dialect.SPARK
+    call: Call,
+    scope: Scope,
+    *,
+    release: Release = CURRENT,
+    dialect: Dialect = Dialect.SPARK,
+    undoes: bool = False,
 ) -> BoundAggregate:
-    """Choose the form of an aggregate call; its arguments are written for Spark, unless it is only to be read."""
+    """Choose the form of an aggregate call; its arguments are written for Spark, unless it is only to be read.
+
+    One that `undoes` can take back.
+    """
     renderer = Renderer(scope, dialect, release)
     resolved = resolve(call, [renderer.given(argument) for argument in call.arguments], release)
     if not isinstance(resolved.form, AggregateForm):
-        raise WrongObjectKind(f"function {call.name} is not an aggregate", position=call.position)
+        raise WrongObjectKind(f"function {call.shown} is not an aggregate", position=call.position)
     for place in sorted(place % len(call.arguments) for place in resolved.form.constants):
         argument = call.arguments[place]
         if not isinstance(argument, IntegerLiteral | BooleanLiteral):
             raise TypeMismatch(
-                f"argument {place + 1} of {call.name} must be a literal",
+                f"argument {place + 1} of {call.shown} must be a literal",
                 detail="It decides what is kept for a group.",
                 position=argument.position,
             )
+    form = resolved.form.undoing if undoes else resolved.form
+    if form is None:
+        raise not_over_tables(call)
     texts = tuple(renderer.argument(a, t) for a, t in zip(call.arguments, resolved.types, strict=True))
     chosen = resolved.types[0] if resolved.types else None
     canonical = "" if chosen is None or isinstance(chosen, LambdaType | Unit) else sorted_maps(texts[0], chosen)
-    return BoundAggregate(resolved.form, texts, resolved.returns, resolved.form.state(resolved.types), canonical)
+    return BoundAggregate(form, texts, resolved.returns, form.state(resolved.types), canonical)
+
+
+def not_over_tables(call: Call) -> NotSupported:
+    """An aggregate over a table that cannot take back what a row gave."""
+    return NotSupported(
+        f"the aggregate {call.shown} cannot be kept over a table",
+        detail="When a row of the table changes, its old value could not be taken back.",
+        hint=f"Over tables there are {', '.join(names_over_tables())}; over streams, all aggregates.",
+        position=call.position,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +125,7 @@ def bind_table_function(call: Call, scope: Scope, *, release: Release = CURRENT)
     renderer = Renderer(scope, Dialect.SPARK, release)
     resolved = resolve(call, [renderer.given(argument) for argument in call.arguments], release)
     if not isinstance(resolved.form, TableForm):
-        raise WrongObjectKind(f"function {call.name} is not a table function", position=call.position)
+        raise WrongObjectKind(f"function {call.shown} is not a table function", position=call.position)
     texts = tuple(renderer.argument(a, t) for a, t in zip(call.arguments, resolved.types, strict=True))
     constants = tuple(None for _ in call.arguments)
     rows = expand(resolved.form.spark, Arguments(texts, resolved.types, constants, resolved.returns))

@@ -26,13 +26,25 @@ _NEW = (
     f"list_filter({{p0}}, lambda x: CASE WHEN x IS NULL THEN len({_KNOWN}) = 0 ELSE NOT list_contains({{s0}}, x) END)"
 )
 
+# As many of each value as there are to take back, from the end of the list.
+_TAKEN = "list_filter({p0}, lambda y: y IS NOT DISTINCT FROM x)"
+_LATER = "list_filter({s0}[i + 1:], lambda y: y IS NOT DISTINCT FROM x)"
+_WITHOUT_LAST = (
+    "list_filter({s0}, lambda x, i: CASE WHEN x IS NOT NULL AND NOT list_contains({p0}, x) THEN TRUE"
+    f" ELSE len({_LATER}) >= len({_TAKEN}) END)"
+)
+
 
 def _list_state(types: tuple[Chosen, ...]) -> tuple[SqlType, ...]:
     return (Array(first(types)),)
 
 
 def _listed(
-    parameters: tuple[Parameter, ...], partial: str, merge: str, constants: frozenset[int] = frozenset()
+    parameters: tuple[Parameter, ...],
+    partial: str,
+    merge: str,
+    constants: frozenset[int] = frozenset(),
+    undo: str | None = None,
 ) -> AggregateForm:
     element = parameters[0]
     assert isinstance(element, Variable)
@@ -43,7 +55,7 @@ def _listed(
         initial=("CAST([] AS {t0})",),
         partial=(partial,),
         merge=(merge,),
-        undo=None,
+        undo=None if undo is None else (undo,),
         result_sql=_SAME,
         constants=constants,
     )
@@ -85,7 +97,9 @@ def offset_forms(latest: bool) -> tuple[AggregateForm, ...]:
     )
 
 
-_HISTOGRAM_KEYS = "list_distinct(list_concat(map_keys({s0}), map_keys({p0})))"
+_HISTOGRAM_KEYS = (
+    "list_concat(map_keys({s0}), list_filter(map_keys({p0}), lambda k: NOT list_contains(map_keys({s0}), k)))"
+)
 
 
 def _counted(sign: str) -> str:
@@ -120,6 +134,37 @@ _COUNT_DISTINCT = AggregateForm(
     result_sql={Dialect.SPARK: "CAST(array_size({s0}) AS BIGINT)", Dialect.DUCKDB: "CAST(len({s0}) AS BIGINT)"},
 )
 
+
+def _recounted(sign: str) -> tuple[str, str]:
+    """Values and how often each was there, with those of a partial."""
+
+    def of(values: str, counts: str) -> str:
+        return f"COALESCE({{{counts}}}[list_position({{{values}}}, x)], 0)"
+
+    count = f"{of('s0', 's1')} {sign} {of('p0', 'p1')}"
+    known = f"list_concat({{s0}}, {_NEW})"
+    kept = f"list_filter({known}, lambda x: {count} > 0)"
+    return kept, f"list_transform({kept}, lambda x: {count})"
+
+
+_VALUES = f"transform({_ORDERED}, v_ -> struct(v_ AS v))"
+_ATTR_COUNTED = AggregateForm(
+    parameters=(ANY,),
+    returns=first,
+    state=lambda types: (Array(first(types)), Array(BIGINT)),
+    initial=("CAST([] AS {t0})", "CAST([] AS {t1})"),
+    partial=(
+        f"transform(array_distinct({_VALUES}), e_ -> e_.v)",
+        f"transform(array_distinct({_VALUES}), e_ -> CAST(size(filter({_VALUES}, o_ -> o_ = e_)) AS BIGINT))",
+    ),
+    merge=_recounted("+"),
+    undo=_recounted("-"),
+    result_sql={
+        Dialect.SPARK: "CASE WHEN size({s0}) = 1 THEN {s0}[0] END",
+        Dialect.DUCKDB: "CASE WHEN len({s0}) = 1 THEN {s0}[1] END",
+    },
+)
+
 _ATTR = AggregateForm(
     parameters=(ANY,),
     returns=first,
@@ -137,6 +182,7 @@ _ATTR = AggregateForm(
         Dialect.SPARK: "CASE WHEN {s2} THEN {s0} END",
         Dialect.DUCKDB: "CASE WHEN {s2} THEN {s0} END",
     },
+    over_tables=_ATTR_COUNTED,
 )
 
 
@@ -154,7 +200,7 @@ FUNCTIONS = (
         name="COLLECT_LIST",
         arguments=("value",),
         doc="All values in the order of their records, NULLs too.",
-        forms=(_listed((ANY,), _ORDERED, "list_concat({s0}, {p0})"),),
+        forms=(_listed((ANY,), _ORDERED, "list_concat({s0}, {p0})", undo=_WITHOUT_LAST),),
     ),
     AggregateFunction(
         name="COLLECT_SET",

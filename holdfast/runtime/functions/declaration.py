@@ -139,6 +139,9 @@ class AggregateForm(Signature):
     - `constants`: the places of arguments that must be literals; -1 is the last.
     - `reading`: DuckDB aggregates over the arguments that equal `partial`, for queries that read; None when there are
       no proven ones.
+    - `merged_before`: Spark, over `{s0}...` and `{p0}...`: the partials with the state that was there, when the store
+      cannot merge by itself; what it gets then, and `merge` takes, is the new state.
+    - `over_tables`: the same with a state that can take back, where that is worth another one.
 
     Texts may use `{t0}, {t1}...`, the physical types of the state columns, and `{r}`, that of the result; `{last}`, the
     last argument, `{row}`, a struct of all others, and `{canonical}`, the first with the keys of its MAPs in order.
@@ -152,11 +155,18 @@ class AggregateForm(Signature):
     result_sql: Mapping[Dialect, str]
     constants: frozenset[int] = frozenset()
     reading: tuple[str, ...] | None = None
+    merged_before: tuple[str, ...] | None = None
+    over_tables: "AggregateForm | None" = None
 
     @property
     def needs_records(self) -> bool:
         """Whether it goes by the order of records, which rows of a table do not have."""
         return any("part, " in text or ", off" in text for text in self.partial)
+
+    @property
+    def undoing(self) -> "AggregateForm | None":
+        """The form that is kept over a table; None when there is none."""
+        return self if self.undo is not None else self.over_tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

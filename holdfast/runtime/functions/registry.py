@@ -34,6 +34,7 @@ from holdfast.runtime.functions import (
     strings,
     trigonometry,
     urls,
+    user,
 )
 from holdfast.runtime.functions.declaration import (
     AggregateForm,
@@ -86,7 +87,17 @@ MODULES: tuple[Module, ...] = (
     rows,
 )
 
-__all__ = ["CURRENT", "Release", "Resolved", "function", "functions", "is_aggregate", "is_table_function", "resolve"]
+__all__ = [
+    "CURRENT",
+    "Release",
+    "Resolved",
+    "function",
+    "functions",
+    "is_aggregate",
+    "is_table_function",
+    "names_over_tables",
+    "resolve",
+]
 
 
 @cache
@@ -103,6 +114,8 @@ def functions() -> dict[str, tuple[Function, ...]]:
 
 def function(name: str, release: Release = CURRENT, *, position: Position | None = None) -> Function:
     """The declaration that a plan of `release` means."""
+    if user.is_versioned(name):
+        return user.known(name, position=position).declaration()
     known = functions()
     for declaration in reversed(known.get(name, ())):
         if declaration.since <= release:
@@ -114,7 +127,15 @@ def function(name: str, release: Release = CURRENT, *, position: Position | None
 
 def is_aggregate(name: str, release: Release = CURRENT) -> bool:
     """True for the name of an aggregate function; false also for a name that is not declared."""
+    if user.is_versioned(name):
+        return user.known(name).aggregate
     return any(isinstance(f, AggregateFunction) and f.since <= release for f in functions().get(name, ()))
+
+
+def names_over_tables(release: Release = CURRENT) -> list[str]:
+    """The aggregates that can be kept over a table."""
+    declared = (function(name, release) for name in sorted(functions()) if is_aggregate(name, release))
+    return [f.name for f in declared if isinstance(f, AggregateFunction) and any(form.undoing for form in f.forms)]
 
 
 def is_table_function(name: str, release: Release = CURRENT) -> bool:
@@ -145,7 +166,7 @@ def resolve(call: Call, arguments: Sequence[Given], release: Release = CURRENT) 
                 return Resolved(declaration, form, *matched)
     given = ", ".join(map(_shown, arguments))
     raise TypeMismatch(
-        f"function {call.name} does not take ({given})",
+        f"function {declaration.name} does not take ({given})",
         hint=f"It takes {' or '.join(str(form) for form in forms)}.",
         position=call.position,
     )

@@ -14,6 +14,10 @@ _SAME = {Dialect.SPARK: "{s0}", Dialect.DUCKDB: "{s0}"}
 _APART = "({s0}::DOUBLE * {p1} - {p0}::DOUBLE * {s1})"
 _SPREAD = f"{_APART} * {_APART} / ({{s0}}::DOUBLE * {{p0}} * ({{s0}} + {{p0}}))"
 
+# One set of numbers is taken out of another that has it: what is left counts `s0 - p0`.
+_APART_LEFT = "(({s0} - {p0})::DOUBLE * {p1} - {p0}::DOUBLE * ({s1} - {p1}))"
+_SPREAD_LEFT = f"{_APART_LEFT} * {_APART_LEFT} / (({{s0}} - {{p0}})::DOUBLE * {{p0}} * {{s0}})"
+
 
 def _deviation(result: str) -> AggregateForm:
     shown = f"CASE WHEN {{s0}} < 2 THEN CAST(0 AS DOUBLE) ELSE {result} END"
@@ -28,7 +32,12 @@ def _deviation(result: str) -> AggregateForm:
             "({s1} + {p1})",
             f"CASE WHEN {{s0}} = 0 OR {{p0}} = 0 THEN {{s2}} + {{p2}} ELSE {{s2}} + {{p2}} + {_SPREAD} END",
         ),
-        undo=None,
+        undo=(
+            SUBTRACT64,
+            "CASE WHEN {s0} <= {p0} THEN 0 ELSE {s1} - {p1} END",
+            f"CASE WHEN {{p0}} = 0 THEN {{s2}} WHEN {{s0}} <= {{p0}} THEN 0"
+            f" ELSE greatest({{s2}} - {{p2}} - {_SPREAD_LEFT}, 0) END",
+        ),
         result_sql={Dialect.SPARK: shown, Dialect.DUCKDB: shown},
     )
 

@@ -89,7 +89,37 @@ class AlterSource:
     new_columns: tuple[SchemaText, ...]
 
 
-DdlCommand = CreateStream | CreateTable | RegisterType | DropSource | DropType | AlterSource
+class FunctionKind(StrEnum):
+    """What a function is to a query."""
+
+    SCALAR = "SCALAR"
+    AGGREGATE = "AGGREGATE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateFunction:
+    """Let a name mean a function of a user; `arguments` is a text like a schema's."""
+
+    TAG: ClassVar[str] = "createFunctionV1"
+    function_name: str
+    kind: FunctionKind
+    arguments: SchemaText
+    returns: TypeText
+    language: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropFunction:
+    """Let a name mean no function of a user any more; queries keep the version that they were planned with."""
+
+    TAG: ClassVar[str] = "dropFunctionV1"
+    function_name: str
+
+
+DdlCommand = (
+    CreateStream | CreateTable | RegisterType | DropSource | DropType | AlterSource | CreateFunction | DropFunction
+)
 
 DDL_TYPES: Mapping[str, type[DdlCommand]] = {command.TAG: command for command in DdlCommand.__args__}
 """Every wire tag and its class."""

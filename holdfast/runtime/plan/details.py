@@ -7,9 +7,11 @@ from typing import assert_never
 from holdfast.names import literal, show
 from holdfast.runtime.plan.ddl import (
     AlterSource,
+    CreateFunction,
     CreateStream,
     CreateTable,
     DdlCommand,
+    DropFunction,
     DropSource,
     DropType,
     RegisterType,
@@ -91,6 +93,10 @@ def command_title(command: DdlCommand) -> str:
             return f"Drop Source {show(command.source_name)}"
         case DropType():
             return f"Drop Type {show(command.type_name)}"
+        case CreateFunction():
+            return f"Create Function {show(command.function_name)}"
+        case DropFunction():
+            return f"Drop Function {show(command.function_name)}"
         case AlterSource():
             return f"Alter {command.ksql_type.title()} {show(command.source_name)}"
         case _:
@@ -109,7 +115,12 @@ def command_details(command: DdlCommand) -> Iterator[Detail]:
             yield "Type", command.type
         case AlterSource():
             yield "Add Columns", _texts(command.new_columns)
-        case DropSource() | DropType():
+        case CreateFunction():
+            yield "Kind", command.kind.title()
+            yield "Arguments", command.arguments
+            yield "Returns", command.returns
+            yield "Language", command.language
+        case DropSource() | DropType() | DropFunction():
             pass
         case _:
             assert_never(command)

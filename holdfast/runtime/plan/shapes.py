@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from holdfast.runtime.plan import steps
 from holdfast.runtime.plan.ddl import (
     AlterSource,
+    CreateFunction,
     CreateStream,
     CreateTable,
     DdlCommand,
+    DropFunction,
     DropSource,
     DropType,
+    FunctionKind,
     RegisterType,
     SourceType,
 )
@@ -241,6 +244,16 @@ DDL_SHAPES = table(
     tagged(RegisterType, required("type", TYPE_TEXT), required("typeName", TEXT)),
     tagged(DropSource, NAME),
     tagged(DropType, required("typeName", TEXT)),
+    tagged(
+        CreateFunction,
+        required("functionName", TEXT),
+        required("kind", Choice(FunctionKind)),
+        required("arguments", SCHEMA_TEXT),
+        required("returns", TYPE_TEXT),
+        required("language", TEXT),
+        required("body", TEXT),
+    ),
+    tagged(DropFunction, required("functionName", TEXT)),
     tagged(AlterSource, NAME, required("ksqlType", Choice(SourceType)), required("newColumns", Many(SCHEMA_TEXT))),
 )
 

@@ -14,7 +14,10 @@ from holdfast.runtime.plan.steps import (
     StreamAggregate,
     StreamSink,
     StreamWindowedAggregate,
+    TableAggregate,
     TableFilter,
+    TableGroupBy,
+    TableGroupByV1,
     TableSelect,
     TableSink,
 )
@@ -23,6 +26,7 @@ from holdfast.runtime.program import (
     Append,
     MergeInto,
     Program,
+    Remembered,
     Sink,
     Stage,
     StateInput,
@@ -34,15 +38,18 @@ from holdfast.runtime.program import (
 from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.serdes.encoding import Encoder
 from holdfast.runtime.spark.builder import Builder, Sources, layout_of, unbuildable
-from holdfast.runtime.spark.builders.aggregate import Aggregation, build_stream_aggregate
+from holdfast.runtime.spark.builders.aggregate import AggregateStep, Aggregation, build_aggregate
 from holdfast.runtime.spark.builders.filter import build_table_filter
+from holdfast.runtime.spark.builders.group_by import build_table_group_by
 from holdfast.runtime.spark.builders.select import build_table_select, renamed
 from holdfast.runtime.spark.builders.sink import build_stream_sink, build_table_sink
 from holdfast.runtime.spark.builders.source import build_table_of_topic
+from holdfast.runtime.spark.fragment import Fragment
 from holdfast.runtime.spark.meaning import Meaning
-from holdfast.runtime.spark.relation import Relation, TableRelation
-from holdfast.runtime.spark.views import decoded_view, state_view
+from holdfast.runtime.spark.relation import Relation, StreamRelation, TableRelation
+from holdfast.runtime.spark.views import decoded_view, remembered_view, state_view
 from holdfast.runtime.store.port import Layout, RideAlong
+from holdfast.runtime.store.schemas import rows_schema
 from holdfast.types import Column, Role, Schema
 
 
@@ -97,15 +104,15 @@ def _table(builder: Builder, sink: TableSink, collection: CollectionId) -> Table
     if aggregate is None:
         table = builder.table(top)
     else:
-        grouped = builder.stream(aggregate.source)
-        if isinstance(aggregate, StreamWindowedAggregate):
-            grouped = builder.windows(aggregate, grouped, collection)
-        aggregation = build_stream_aggregate(aggregate, grouped, _used(top, aggregate), builder.meaning)
+        aggregation = build_aggregate(
+            aggregate, _grouped(builder, aggregate, collection), _used(top, aggregate), builder.meaning
+        )
         state = StateId(f"{builder.plan.query_id}/{aggregate.properties.query_context}")
         builder.states.append((state, aggregation.layout))
         plain = given(sink.timestamp_column) is None
         along = _ride_along(top, aggregate, aggregation, builder.meaning) if plain else None
-        builder.end_stage(aggregation.fragment(), MergeInto(state, aggregation.merge, along, collection))
+        merge = MergeInto(state, aggregation.merge, along, collection, aggregation.order)
+        builder.end_stage(_partials(builder, state, aggregation), merge)
         view = state_view(state)
         table = _over(builder, top, aggregate, aggregation.relation(view))
         if along is not None:
@@ -113,6 +120,29 @@ def _table(builder: Builder, sink: TableSink, collection: CollectionId) -> Table
         builder.reads(StateInput(state, view, table_schema(aggregation.layout)))
     builder.end_stage(build_table_sink(sink, table), Upsert(collection))
     return table
+
+
+def _grouped(builder: Builder, aggregate: AggregateStep, collection: CollectionId) -> StreamRelation:
+    """The rows of an aggregation, by group."""
+    match aggregate:
+        case TableAggregate(source=TableGroupBy() | TableGroupByV1() as group_by):
+            return build_table_group_by(group_by, builder.table(group_by.source), builder.meaning)
+        case TableAggregate():
+            raise unbuildable(aggregate)
+        case StreamWindowedAggregate():
+            return builder.windows(aggregate, builder.stream(aggregate.source), collection)
+        case StreamAggregate():
+            return builder.stream(aggregate.source)
+
+
+def _partials(builder: Builder, state: StateId, aggregation: Aggregation) -> Fragment:
+    """What the store merges. Where it cannot, the partials are held, and merged with the state by Spark first."""
+    if not aggregation.merged_by_spark:
+        return aggregation.fragment()
+    held = builder.hold(aggregation.fragment())
+    view = remembered_view(state, held.stage)
+    before = builder.reads(Remembered(state, held.stage, view, rows_schema(aggregation.layout)))
+    return aggregation.merged_fragment(held.view, before)
 
 
 def _over(builder: Builder, step: Step, bottom: Step, relation: TableRelation) -> TableRelation:
@@ -130,7 +160,7 @@ def _over(builder: Builder, step: Step, bottom: Step, relation: TableRelation) -
 
 def _ride_along(top: Step, bottom: Step, aggregation: Aggregation, meaning: Meaning) -> RideAlong | None:
     """A projection of plain columns over at most a HAVING, when the store's dialect can compute the HAVING."""
-    if not isinstance(top, TableSelect):
+    if not isinstance(top, TableSelect) or not all(part.shown_by_store for part in aggregation.parts):
         return None
     scope = aggregation.scope(Dialect.DUCKDB, "s", "ts")
     selected = [parse_named(text).expression for text in top.select_expressions]
@@ -154,10 +184,10 @@ def _is_plain(expression: Expression) -> bool:
     return isinstance(expression, ColumnRef)
 
 
-def _aggregate_below(step: Step) -> StreamAggregate | StreamWindowedAggregate | None:
+def _aggregate_below(step: Step) -> AggregateStep | None:
     while isinstance(step, (TableFilter, TableSelect)):
         step = step.source
-    return step if isinstance(step, StreamAggregate | StreamWindowedAggregate) else None
+    return step if isinstance(step, StreamAggregate | StreamWindowedAggregate | TableAggregate) else None
 
 
 def _used(step: Step, bottom: Step) -> frozenset[str]:

@@ -29,6 +29,7 @@ from holdfast.runtime.plan.steps import (
     StreamWindowedAggregate,
     TableFilter,
     TableSelect,
+    TableSelectKey,
     TableSource,
     TableSourceV1,
     TableTableJoin,
@@ -62,7 +63,11 @@ from holdfast.runtime.spark.builders.group_by import (
 )
 from holdfast.runtime.spark.builders.join import build_stream_table_join, build_table_table_join, completed, keys_of
 from holdfast.runtime.spark.builders.select import build_stream_select, build_table_select
-from holdfast.runtime.spark.builders.select_key import build_stream_select_key, build_stream_select_key_v1
+from holdfast.runtime.spark.builders.select_key import (
+    build_stream_select_key,
+    build_stream_select_key_v1,
+    build_table_select_key,
+)
 from holdfast.runtime.spark.builders.source import build_derived_stream, build_stream_source, build_table_source
 from holdfast.runtime.spark.builders.window import STREAM_TIME, STREAM_TIME_MERGE, Timed, build_windows
 from holdfast.runtime.spark.fragment import Fragment
@@ -194,6 +199,8 @@ class Builder:
                 return build_table_filter(step, self.table(step.source), self.meaning)
             case TableSelect():
                 return build_table_select(step, self.table(step.source), self.meaning)
+            case TableSelectKey():
+                return build_table_select_key(step, self.table(step.source))
             case TableTableJoin():
                 return self._table_table_join(step)
             case _:
@@ -233,7 +240,7 @@ def _leaves(step: Step) -> list[Step]:
     match step:
         case TableTableJoin():
             return [*_leaves(step.left_source), *_leaves(step.right_source)]
-        case TableFilter() | TableSelect():
+        case TableFilter() | TableSelect() | TableSelectKey():
             return _leaves(step.source)
         case _:
             return [step]

@@ -17,6 +17,7 @@ from holdfast.metrics import SPARK_SECONDS
 from holdfast.names import TopicName
 from holdfast.runtime.expressions.physical import arrow_type, spark_type
 from holdfast.runtime.spark.fragment import Fragment, union
+from holdfast.runtime.spark.functions import FunctionProblem, UserFunctions
 from holdfast.runtime.spark.prepared import Job, NotRepeatable, PreparedJobs
 from holdfast.runtime.spark.session import Sessions
 from holdfast.types import HEADERS
@@ -88,7 +89,8 @@ class Engine:
         self._sessions = sessions
         self._kafka_options = dict(kafka_options)
         self._naming = Lock()
-        self._prepared = PreparedJobs(sessions.small, self._naming)
+        self._functions = UserFunctions()
+        self._prepared = PreparedJobs(sessions.small, self._naming, self._functions)
 
     def run(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table | Failure]:
         """The rows of each fragment. When the whole fails, each is tried alone, so that only the culprit is lost."""
@@ -108,6 +110,10 @@ class Engine:
             finally:
                 self._close(session, inputs)
 
+    def function_problems(self) -> list[FunctionProblem]:
+        """The rows for which users' functions raised since this was last asked."""
+        return self._functions.problems()
+
     def select(self, sql: str, inputs: Round) -> pa.Table:
         """The rows of one SELECT over the views."""
         if self.prepares(inputs):
@@ -117,6 +123,7 @@ class Engine:
         # Views have names until the statement is analysed; a job that runs needs them no more.
         with self._naming:
             try:
+                self._functions.register(session, [sql])
                 frame = session.sql(self._open(session, inputs) + sql)
             finally:
                 self._close(session, inputs)
@@ -148,6 +155,7 @@ class Engine:
 
     def _together(self, session: SparkSession, prefix: str, fragments: Sequence[Fragment]) -> list[pa.Table]:
         whole = union(fragments)
+        self._functions.register(session, [whole.sql])
         return whole.split(session.sql(prefix + whole.sql).toArrow())
 
     def _alone(self, session: SparkSession, prefix: str, fragment: Fragment) -> pa.Table | Failure:

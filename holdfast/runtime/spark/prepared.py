@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from holdfast.runtime.spark.driver_task import DriverTask
+from holdfast.runtime.spark.functions import UserFunctions
 from holdfast.runtime.spark.handover import rows_json, rows_sql
 
 MOST_ROWS, MOST_BYTES = 1_000, 4_000_000
@@ -55,10 +56,13 @@ class _Planned:
 class PreparedJobs:
     """The jobs of one session. Runs one at a time: the rows of a job lie in a place of its own."""
 
-    def __init__(self, session: SparkSession, naming: "Lock | None" = None) -> None:
-        """`naming` is held while views of the session have names."""
+    def __init__(
+        self, session: SparkSession, naming: "Lock | None" = None, functions: UserFunctions | None = None
+    ) -> None:
+        """`naming` is held while views of the session have names; `functions` are those of users."""
         self._session = session
         self._naming = naming or Lock()
+        self._functions = functions or UserFunctions()
         jvm = session.sparkContext._jvm
         assert jvm is not None
         self._system = jvm.java.lang.System
@@ -93,6 +97,7 @@ class PreparedJobs:
         properties = {view: f"holdfast.rows.{digest}.{view}" for view in job.views}
         views = {view: rows_sql(schema, _property(properties[view])) for view, schema in job.schemas}
         views |= dict(job.derived)
+        self._functions.register(self._session, [job.sql])
         with self._naming:
             try:
                 for view, sql in views.items():

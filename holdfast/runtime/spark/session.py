@@ -80,6 +80,8 @@ def open_sessions(
     work_dir.mkdir(parents=True, exist_ok=True)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Users' functions run in this Python, not in whichever is first on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log_settings = _quiet_log(work_dir)
     os.environ["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={log_settings}"
     builder = SparkSession.builder.master(master).appName("holdfast")

@@ -27,6 +27,10 @@ def held_view(query: QueryId, stage: int) -> str:
     return "h_" + _digest(f"{query}\0{stage}")
 
 
+def remembered_view(state: StateId, stage: int) -> str:
+    return "r_" + _digest(f"{state}\0{stage}")
+
+
 def lookup_view(query: QueryId, stage: int, name: ObjectName) -> str:
     return "l_" + _digest(f"{query}\0{stage}\0{name}")
 

@@ -118,9 +118,10 @@ class MemoryStage:
         self._claim_state(merging.state)
         if target.layout.group:
             raise StoreError(f"the state {merging.state} has groups and cannot be merged")
-        partials = schemas.fit(merging.partials, schemas.rows_schema(target.layout, value="p"))
+        arriving = merge.arriving(target.layout)
+        partials = schemas.fit(merging.partials, schemas.rows_schema(arriving, value="p"))
         delta: Delta = {}
-        for key, partial in unique(read_rows(partials, target.layout, value="p"), target.layout).items():
+        for key, partial in unique(read_rows(partials, arriving, value="p"), target.layout).items():
             before = target.rows.get(key, Row(False, (None,) * len(target.layout.value), None))
             initial = tuple(self._store.evaluate(sql, {}) for sql in merge.initial)
             known = dict(enumerate(before.value if before.present else initial))

@@ -52,10 +52,16 @@ class Merge:
     Each expression is over ``s0..`` (the state, its initial value for a new key) and ``p0..`` (the partial);
     `initial` gives the state of a key that was never seen. `ts` always merges as the greatest. Expressions are
     written so that they cannot fail (overflow wraps, `TRY`); one that does fails its query, not the tick.
+    `partial` has the types of the partial where they are not those of the state.
     """
 
     initial: tuple[str, ...]
     merged: tuple[str, ...]
+    partial: tuple[SqlType, ...] | None = None
+
+    def arriving(self, state: Layout) -> Layout:
+        """The columns of a partial row."""
+        return state if self.partial is None else Layout(state.key, self.partial)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,15 @@ COMMANDS: Mapping[str, Json] = {
     "registerTypeV1": {"type": "STRUCT<`A` INTEGER>", "typeName": "ADDRESS"},
     "dropSourceV1": {"sourceName": "S"},
     "dropTypeV1": {"typeName": "ADDRESS"},
+    "createFunctionV1": {
+        "functionName": "TWICE",
+        "kind": "SCALAR",
+        "arguments": "`N` INTEGER",
+        "returns": "INTEGER",
+        "language": "PYTHON",
+        "body": "def twice(n):\n    return n",
+    },
+    "dropFunctionV1": {"functionName": "TWICE"},
     "alterSourceV1": {"sourceName": "S", "ksqlType": "STREAM", "newColumns": ["`B` STRING"]},
 }
 

@@ -557,6 +557,23 @@ nullable as 'OPTIONAL')
         (ddl.DropSource(source_name=ObjectName("orders")), "Drop Source `orders`"),
         (ddl.DropType(type_name="ADDRESS"), "Drop Type ADDRESS"),
         (
+            ddl.CreateFunction(
+                function_name="TWICE",
+                kind=ddl.FunctionKind.SCALAR,
+                arguments=SchemaText("`N` INTEGER"),
+                returns=ddl.TypeText("INTEGER"),
+                language="PYTHON",
+                body="def twice(n):\n    return n",
+            ),
+            """\
+            Create Function TWICE
+              Kind: Scalar
+              Arguments: `N` INTEGER
+              Returns: INTEGER
+              Language: PYTHON""",
+        ),
+        (ddl.DropFunction(function_name="TWICE"), "Drop Function TWICE"),
+        (
             ddl.AlterSource(
                 source_name=ObjectName("S"),
                 ksql_type=ddl.SourceType.STREAM,

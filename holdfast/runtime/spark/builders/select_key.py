@@ -1,13 +1,14 @@
-"""PARTITION BY: give a stream another key. Its order stays that of its input."""
+"""PARTITION BY: give rows another key. The order of a stream stays that of its input."""
 
 from dataclasses import replace
 
+from holdfast.errors import PlanError
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.references import references
 from holdfast.runtime.expressions.tree import ColumnRef, Expression, NullLiteral
-from holdfast.runtime.plan.steps import StreamSelectKey, StreamSelectKeyV1
+from holdfast.runtime.plan.steps import StreamSelectKey, StreamSelectKeyV1, TableSelectKey
 from holdfast.runtime.spark.meaning import Meaning
-from holdfast.runtime.spark.relation import StreamRelation
+from holdfast.runtime.spark.relation import StreamRelation, TableRelation
 from holdfast.types import Column, Role
 
 
@@ -33,6 +34,18 @@ def _key_sql(expression: Expression, source: StreamRelation, meaning: Meaning) -
     text = meaning.spark(expression, source.scope())
     own = {column.name for column in source.key} - {column.name for column in source.value}
     return text if references(expression) <= own else f"IF(present, {text}, NULL)"
+
+
+def build_table_select_key(step: TableSelectKey, source: TableRelation) -> TableRelation:
+    """A table's own key again: ksqlDB writes such a step where a join needs the key in another format."""
+    own = [ColumnRef(column.name) for column in source.key]
+    if [parse_expression(text) for text in step.key_expressions] != own or source.window is not None:
+        raise PlanError(
+            f"the table at {step.properties.query_context} would get another key",
+            detail="Two of its rows could have the same new key, and then none is the row of that key.",
+            hint="Group the table by the new key, and aggregate.",
+        )
+    return source
 
 
 def _rekeyed(source: StreamRelation, key: tuple[Column, ...], sql: list[str]) -> StreamRelation:

@@ -49,7 +49,8 @@ def upsert(connection: duckdb.DuckDBPyConnection, target: Collection, rows: pa.T
 
 def merge(connection: duckdb.DuckDBPyConnection, target: State, partials: pa.Table, merge: Merge) -> Table:
     layout = target.layout
-    key, s, p = names("k", layout.key), names("s", layout.value), names("p", layout.value)
+    key, s = names("k", layout.key), names("s", layout.value)
+    p = names("p", merge.arriving(layout).value)
     connection.register("arriving", partials)
     known = [f"CASE WHEN t.k IS NULL THEN {cast(i, t)} ELSE t.{name} END AS {name}"
              for name, i, t in zip(s, merge.initial, layout.value, strict=True)]  # fmt: skip

@@ -83,7 +83,7 @@ def merge(core: Core, mergings: Sequence[Merging]) -> list[tuple[Delta, Delta | 
     partials = pa.concat_tables([merging.partials for merging in mergings]).combine_chunks()
     before = pa.concat_tables([find(core, m.state, keys) for m, (_, keys) in zip(mergings, found, strict=True)])
     known = [before.column("present"), *before.columns[1 + len(layout.key) : 2 + len(layout.key) + width]]
-    arriving = pa.Table.from_arrays([*partials.columns, *known], names=_arriving(layout)).combine_chunks()
+    arriving = pa.Table.from_arrays([*partials.columns, *known], names=_arriving(layout, first.merge)).combine_chunks()
     with telling():
         sql = _merge_sql(layout, first.merge, first.along, None if first.shown is None else first.shown.layout.value)
         after = core.expressions.run(sql, {"arriving": arriving})
@@ -160,8 +160,8 @@ def learn(core: Core, target: Collection | State, keys: list[Any]) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _arriving(layout: Layout) -> list[str]:
-    key, p, b = names("k", layout.key), names("p", layout.value), names("b", layout.value)
+def _arriving(layout: Layout, merge: Merge) -> list[str]:
+    key, p, b = names("k", layout.key), names("p", merge.arriving(layout).value), names("b", layout.value)
     return [*key, *p, "p_ts", "b_present", *b, "b_ts"]
 
 
@@ -176,7 +176,7 @@ def _after_schema(layout: Layout, prefix: str) -> pa.Schema:
 @lru_cache(maxsize=1024)
 def _merge_sql(layout: Layout, merge: Merge, along: RideAlong | None, shown: tuple[SqlType, ...] | None) -> str:
     key, width = names("k", layout.key), range(len(layout.value))
-    p, a = names("p", layout.value), names("a", layout.value)
+    p, a = names("p", merge.arriving(layout).value), names("a", layout.value)
     known = [f"CASE WHEN b_present THEN b{i} ELSE {cast(merge.initial[i], layout.value[i])} END AS s{i}" for i in width]
     merged = [f"{cast(merge.merged[i], layout.value[i])} AS a{i}" for i in width]
     before = f"SELECT {listed(key, p, ['p_ts', 'b_ts'], known)} FROM arriving"

@@ -98,7 +98,7 @@ class DuckDbStage:
         shown = None if show is None else self._claim(show.collection)
         if shown is not None and shown.layout.key != state.layout.key:
             raise StoreError(f"the collection {shown.id} has other key columns than the state {state.id}")
-        partials = schemas.fit(merging.partials, schemas.rows_schema(state.layout, value="p"))
+        partials = schemas.fit(merging.partials, schemas.rows_schema(merging.merge.arriving(state.layout), value="p"))
         along = None if show is None else show.along
         return small.Merging(merging.query, state, partials, merging.merge, shown, along)
 
