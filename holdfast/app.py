@@ -1,7 +1,7 @@
 """The composition root: the one place where the parts are joined."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -15,6 +15,7 @@ from holdfast.catalog.objects import CatalogObject, QueryEntry, QueryState, Stre
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.config import Settings
 from holdfast.coordinator import processing_log
+from holdfast.coordinator.assertions import assert_topic
 from holdfast.coordinator.backfill import Backfill
 from holdfast.coordinator.clock import Clock, wall_clock
 from holdfast.coordinator.cluster import Cluster
@@ -23,15 +24,16 @@ from holdfast.coordinator.coordinator import Coordinator
 from holdfast.coordinator.intake import Intake, raw
 from holdfast.coordinator.lag import Lag, Lags
 from holdfast.coordinator.publishing import Publishing
-from holdfast.errors import BindError, ForeignStore, HoldfastError, NotSupported, ServiceTaken
+from holdfast.errors import BindError, ForeignStore, HoldfastError, NotSupported, ServiceTaken, UnknownObject
 from holdfast.jars import JarSet, fetch_jars, find_java
-from holdfast.kafka.admin import Admin, TopicSpec
+from holdfast.kafka.admin import Admin, Topic, TopicSpec
 from holdfast.kafka.broker import EmbeddedBroker
 from holdfast.kafka.clients import spark_kafka_options
 from holdfast.kafka.consumer import RangeReader, TopicReader
 from holdfast.kafka.lease import Lease
 from holdfast.kafka.log import CommandLog
 from holdfast.kafka.publisher import Outgoing, TransactionalPublisher
+from holdfast.kafka.tail import TopicTail
 from holdfast.kafka.writer import RecordWriter
 from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.planner.commands import replan
@@ -58,10 +60,10 @@ from holdfast.serving.times import Times
 from holdfast.serving.timestamps import explained
 from holdfast.serving.transactions import Transactions
 from holdfast.serving.wakeup import Wakeup
-from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, BoundSubscribe, SelectKind
+from holdfast.sql.bound import BoundAssertTopic, BoundExplain, BoundInsert, BoundSelect, BoundSubscribe, SelectKind
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import ParsedStatement
-from holdfast.sql.statements import ExplainFormat
+from holdfast.sql.statements import ExplainFormat, Print
 
 log = logging.getLogger(__name__)
 
@@ -231,6 +233,26 @@ class Service:
 
     def topics(self) -> Sequence[TopicName]:
         return self._admin.topics()
+
+    def described_topics(self, names: Iterable[TopicName]) -> Mapping[TopicName, Topic]:
+        """Those of some topics that there are."""
+        return self._admin.describe(names)
+
+    def topic_readers(self) -> Mapping[TopicName, tuple[int, int]]:
+        """How many consumers, of how many groups, read each topic now."""
+        return self._admin.readers()
+
+    def print_topic(self, asked: Print) -> TopicTail:
+        """The records of a topic as they come; the caller closes it."""
+        try:
+            return TopicTail(self.settings, self._admin, TopicName(asked.topic), from_beginning=asked.from_beginning)
+        except UnknownObject as error:
+            error.position = asked.topic_position
+            raise
+
+    def assert_topic(self, asserted: BoundAssertTopic) -> None:
+        """Wait until a topic is as it is said to be; an error when it is not within the time."""
+        assert_topic(asserted, self._admin)
 
     def _read_catalog(self) -> tuple[Catalog, int]:
         records = self._log.read_all()

@@ -22,6 +22,7 @@
     │   ├── NoTransaction       25P01
     │   ├── OpenTransaction     25001
     │   └── ReadOnlyTransaction 25006
+    ├── AssertionFailed         P0004   what ASSERT says is not so
     ├── ConfigError             F0000   a setting is unknown or wrong
     ├── StartError              58000   the machine lacks something: Java, a port, a folder, disk
     ├── StoreError              58030   the store cannot be opened, or is not ours
@@ -259,6 +260,12 @@ class ReadOnlyTransaction(TransactionProblem):
     """A statement that is no query."""
 
     sqlstate = "25006"
+
+
+class AssertionFailed(HoldfastError):
+    """What ASSERT says is not so."""
+
+    sqlstate = "P0004"
 
 
 class ConfigError(HoldfastError):

@@ -15,11 +15,12 @@ from holdfast.app import Service
 from holdfast.config import Settings
 from holdfast.errors import ReadError
 from holdfast.server.serve import listen, running
+from holdfast.serving.printed import Printer
 from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, SelectKind
+from holdfast.sql.bound import BoundAssertTopic, BoundExplain, BoundInsert, BoundSelect, SelectKind
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.session import KNOWN as PROPERTIES
-from holdfast.sql.statements import Define, Describe, DescribeFunction, ExplainFormat, Show, Undefine
+from holdfast.sql.statements import Define, Describe, DescribeFunction, ExplainFormat, Print, Show, Undefine
 from holdfast.sql.variables import Script
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -93,6 +94,16 @@ def _run(service: Service, parsed: ParsedStatement) -> list[dict[str, object]]:
             assert {"TEXT": "Query ", "JSON": '"graph": {', "DOT": "digraph ", "SVG": "<svg "}[format_] in shown
             if format_ is ExplainFormat.SVG:
                 assert shown == (DOCS / "explain.svg").read_text(), "the page shows another picture"
+        case BoundAssertTopic():
+            service.assert_topic(bound)
+        case Print():
+            printer = Printer(interval=bound.interval, limit=bound.limit)
+            with service.print_topic(bound) as tail:
+                lines: list[str] = []
+                while not printer.done:
+                    lines += printer.lines(tail.next(10).to_pylist())
+            assert lines[:2] == ["Key format: KAFKA_STRING", "Value format: JSON or KAFKA_STRING"]
+            assert len(lines) == 4
         case Show() | Describe() | DescribeFunction():
             assert service.catalog.objects
         case _:

@@ -3,9 +3,11 @@
 import re
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import typer
+from rich.text import Text
 
 from holdfast.cli.backfill import wait_until_built
 from holdfast.cli.help import print_help
@@ -64,12 +66,24 @@ class Session:
     def _run(self, piece: Piece) -> None:
         if (command := read_local(piece.text)) is not None:
             self._command(*command)
+        elif piece.first == "PRINT":
+            self._print(piece.text)
         elif piece.asks:
             began = time.monotonic()
             with self._client.stream(piece.text) as stream:
                 self._output.rows(stream, began)
         else:
             self._execute(piece)
+
+    def _print(self, text: str) -> None:
+        """Ctrl-C is the usual end of it."""
+        with closing(self._client.lines(text)) as lines:
+            try:
+                for line in lines:
+                    self._terminal.out.print(Text(line), soft_wrap=True)
+            except KeyboardInterrupt:
+                if self._terminal.is_interactive:
+                    self._terminal.out.print()
 
     def _execute(self, piece: Piece) -> None:
         for entity in self._client.execute(piece.text):

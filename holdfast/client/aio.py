@@ -24,6 +24,7 @@ from holdfast.client.session import (
     healthy,
     insert_requests,
     inserted,
+    printed_line,
     server_info,
 )
 from holdfast.client.subscribe import AsyncSubscription
@@ -102,6 +103,20 @@ class AsyncClient:
             self.session.leave()
             raise
         await self.execute("COMMIT;")
+
+    async def lines(self, text: str, properties: Properties | None = None) -> AsyncIterator[str]:
+        """See `Client.lines`."""
+        request = self.session.question(text, properties, progress=False)
+        with reaching(self.server):
+            response = await self._http.send(self._built(request), stream=True)
+            try:
+                if response.is_error:
+                    await response.aread()
+                    answered(response.status_code, response.content, self.server)
+                async for line in response.aiter_lines():
+                    yield printed_line(line)
+            finally:
+                await response.aclose()
 
     async def insert(self, target: str, rows: Any) -> int:
         """See `Client.insert`."""

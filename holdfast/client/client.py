@@ -1,6 +1,6 @@
 """The client for programs that wait."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
@@ -22,6 +22,7 @@ from holdfast.client.session import (
     insert_requests,
     inserted,
     not_an_address,
+    printed_line,
     server_info,
     unreachable,
 )
@@ -120,6 +121,20 @@ class Client:
             self.session.leave()
             raise
         self.execute("COMMIT;")
+
+    def lines(self, text: str, properties: Properties | None = None) -> Generator[str]:
+        """The lines of a PRINT as they come; closing the iterator ends it."""
+        request = self.session.question(text, properties, progress=False)
+        with reaching(self.server):
+            response = self._http.send(self._built(request), stream=True)
+            try:
+                if response.is_error:
+                    response.read()
+                    answered(response.status_code, response.content, self.server)
+                for line in response.iter_lines():
+                    yield printed_line(line)
+            finally:
+                response.close()
 
     def insert(self, target: str, rows: Any) -> int:
         """Insert rows: mappings, an Arrow table or a data frame. They are durable when this returns.

@@ -67,7 +67,24 @@ def blocks(entity: Entity) -> Iterator[Block]:
         case "queries":
             yield from queries(entity["queries"])
         case "kafka_topics":
-            yield Grid(("Topic",), [[each["name"]] for each in entity["topics"]], "topics")
+            rows = [[each["name"], *copies(each["replicaInfo"])] for each in entity["topics"]]
+            yield Grid(("Topic", "Partitions", "Replicas"), rows, "topics")
+        case "kafka_topics_extended":
+            rows = [
+                [each["name"], *copies(each["replicaInfo"]), each["consumerCount"], each["consumerGroupCount"]]
+                for each in entity["topics"]
+            ]
+            yield Grid(("Topic", "Partitions", "Replicas", "Consumers", "Groups"), rows, "topics")
+        case "assert_topic":
+            yield f"Topic {entity['topicName']} {'exists' if entity['exists'] else 'does not exist'}."
+        case "type_list":
+            yield Grid(("Type", "Is"), [[name, type_of(is_)] for name, is_ in entity["types"].items()], "types")
+        case "query_descriptions":
+            for described in entity["queryDescriptions"]:
+                writes = ", ".join(described["sinks"])
+                yield Pairs({"Query": described["id"], "State": described["state"], "Writes": writes})
+                yield str(described["statementText"])
+                yield str(described["executionPlan"])
         case "function_names":
             rows = [[each["name"], each["type"], each["category"]] for each in entity["functions"]]
             yield Grid(("Function", "Kind", "Category"), rows, "functions")
@@ -79,7 +96,7 @@ def blocks(entity: Entity) -> Iterator[Block]:
             if shown:
                 yield Grid(("Example", "Gives"), shown, "examples")
         case "properties":
-            rows = [[each["name"], each["value"]] for each in entity["properties"]]
+            rows = [[each["name"], each["value"] or ""] for each in entity["properties"]]
             yield Grid(("Property", "Value"), rows, "properties")
         case "variables":
             rows = [[each["name"], each["value"]] for each in entity["variables"]]
@@ -95,6 +112,11 @@ def blocks(entity: Entity) -> Iterator[Block]:
             yield plan if format_ == "TEXT" else Document(plan, format_)
         case _:
             yield json.dumps(entity, indent=2, ensure_ascii=False)
+
+
+def copies(replicas: Sequence[int]) -> tuple[int, int]:
+    """How many partitions there are, and how many copies of each."""
+    return len(replicas), max(replicas, default=0)
 
 
 def _signature(name: str, form: Mapping[str, Any]) -> str:

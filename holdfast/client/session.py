@@ -106,6 +106,13 @@ def answered(status: int, body: bytes, url: str) -> Any:
     return told
 
 
+def printed_line(line: str) -> str:
+    """A line of PRINT, or the error that ended it."""
+    if line.startswith('{"@type":"generic_error"'):
+        raise server_error(orjson.loads(line))
+    return line
+
+
 def server_info(told: Mapping[str, Any]) -> Mapping[str, Any]:
     found: Mapping[str, Any] = told["KsqlServerInfo"]
     return found

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka import KafkaError as Reported
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 from holdfast.config import Settings
 from holdfast.crash import crash_point
@@ -34,6 +40,8 @@ class Topic:
     name: TopicName
     id: str
     partitions: int
+    replicas: tuple[int, ...] = ()
+    """How many copies each partition has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +89,40 @@ class Admin:
                 if reported(cause).code() not in (Reported.UNKNOWN_TOPIC_OR_PART, Reported._UNKNOWN_TOPIC):
                     raise told(f'topic "{name}" cannot be described', cause) from cause
                 continue
-            found[name] = Topic(name, str(description.topic_id), len(description.partitions))
+            replicas = tuple(len(partition.replicas) for partition in description.partitions)
+            found[name] = Topic(name, str(description.topic_id), len(description.partitions), replicas)
         return found
+
+    def config(self, name: TopicName) -> Mapping[str, str]:
+        """The settings of a topic, also those that are the brokers' own."""
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        try:
+            found = self._client.describe_configs([resource], request_timeout=SECONDS)[resource].result()
+        except KafkaException as cause:
+            raise told(f'the settings of topic "{name}" cannot be asked for', cause) from cause
+        return {key: str(entry.value) for key, entry in found.items()}
+
+    def readers(self) -> Mapping[TopicName, tuple[int, int]]:
+        """How many consumers, of how many groups, read each topic now."""
+        consumers: dict[TopicName, int] = {}
+        groups: dict[TopicName, int] = {}
+        try:
+            listed = self._client.list_consumer_groups(request_timeout=SECONDS).result().valid
+            ids = [group.group_id for group in listed]
+            described = self._client.describe_consumer_groups(ids, request_timeout=SECONDS) if ids else {}
+            for future in described.values():
+                reading = [
+                    {TopicName(part.topic) for part in member.assignment.topic_partitions or ()}
+                    for member in future.result().members
+                    if member.assignment is not None
+                ]
+                for topic in set().union(*reading):
+                    groups[topic] = groups.get(topic, 0) + 1
+                for topic in (topic for topics in reading for topic in topics):
+                    consumers[topic] = consumers.get(topic, 0) + 1
+        except KafkaException as cause:
+            raise told("the consumer groups of Kafka cannot be listed", cause) from cause
+        return {topic: (consumers[topic], groups[topic]) for topic in consumers}
 
     def changes(self, ids: Mapping[TopicName, str]) -> Mapping[TopicName, TopicChanged]:
         """The topics that are gone, or were made anew since they had the given ids.

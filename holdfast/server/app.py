@@ -25,6 +25,7 @@ from holdfast.server.inserts import InsertsResponse, Writer, first_lines
 from holdfast.server.lookups import Lookups
 from holdfast.server.metrics import CONTENT_TYPE as METRICS_TYPE
 from holdfast.server.metrics import CountRequests, ServiceCollector, exposition
+from holdfast.server.print_response import PrintResponse
 from holdfast.server.problems import Code, Json, Problem, code_of, statement_problem
 from holdfast.server.pushes import Pushes
 from holdfast.server.requests import (
@@ -44,9 +45,11 @@ from holdfast.server.statements import Statements
 from holdfast.server.statuses import Statuses
 from holdfast.server.streaming import PushResponse, pull_parts
 from holdfast.server.websocket import Client, QueryStream
+from holdfast.serving.printed import Printer
 from holdfast.sql.bound import BoundSelect, SelectKind
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.session import TRANSACTION, check_property
+from holdfast.sql.statements import Print
 
 MAX_REQUESTS = 64
 """Threads that answer requests; more requests than this wait for one."""
@@ -104,7 +107,9 @@ class Api:
                     return Response(await reader.content(key, framing), media_type=framing.media_type)
             except HoldfastError as error:
                 raise statement_problem(error, told.text, ()) from error
-        bound, text = await self.threaded(self.statements.read_select, told)
+        bound, text = await self.threaded(self.statements.read_question, told)
+        if isinstance(bound, Print):
+            return await self._print(bound, text, form)
         if found is not None and isinstance(bound, BoundSelect):
             self.lookups.learn(found, bound, catalog)
         try:
@@ -122,6 +127,17 @@ class Api:
             raise statement_problem(error, text, ()) from error
         progress = wants_progress(told.options)
         return PushResponse(Sending(push, framing, self.pushes, limit=bound.limit, progress=progress))
+
+    async def _print(self, asked: Print, text: str, form: Form) -> Response:
+        """Lines of text, which have no place in a JSON array."""
+        if form is Form.ARRAY:
+            hint = f"Accept {Form.DELIMITED.value}."
+            raise Problem(Code.NOT_ACCEPTABLE, "the lines of PRINT cannot be sent as JSON", hint=hint)
+        try:
+            tail = await self.threaded(self.service.print_topic, asked)
+        except HoldfastError as error:
+            raise statement_problem(error, text, ()) from error
+        return PrintResponse(tail, Printer(interval=asked.interval, limit=asked.limit), self.pushes)
 
     async def _until_final(self, bound: BoundSelect | BoundRead, request: Request | Client) -> None:
         """Wait for a time that is still to come, without a thread; a client that goes does not wait."""

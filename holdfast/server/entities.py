@@ -18,9 +18,10 @@ from holdfast.runtime.functions.registry import functions
 from holdfast.runtime.functions.user import UserFunction
 from holdfast.server.problems import Json
 from holdfast.server.pushes import OpenPush
-from holdfast.server.service import Done, QueryInfo
+from holdfast.server.service import Done, QueryInfo, Topic
 from holdfast.sql.bound import (
     BoundAlter,
+    BoundAssertTopic,
     BoundCreateAs,
     BoundCreateFunction,
     BoundCreateSource,
@@ -38,7 +39,7 @@ from holdfast.sql.bound import (
     BoundTerminate,
 )
 from holdfast.sql.bound_read import BoundRead
-from holdfast.sql.session import TRANSACTION
+from holdfast.sql.session import KNOWN, TRANSACTION
 from holdfast.sql.statements import ExplainFormat
 from holdfast.types import Array, Column, Decimal, Map, Role, Scalar, Schema, SqlType, Struct
 
@@ -123,7 +124,7 @@ def listed(found: CatalogObject) -> Json:
         "topic": found.topic,
         "keyFormat": found.formats.key_format.format,
         "valueFormat": found.formats.value_format.format,
-        "isWindowed": False,
+        "isWindowed": found.window is not None,
     }
 
 
@@ -160,9 +161,28 @@ def listed_query(query: QueryInfo) -> Json:
     }
 
 
-def listed_topics(text: str, names: Iterable[TopicName], *, internal: bool) -> Json:
-    shown = [name for name in names if internal or not name.startswith(INTERNAL)]
-    return entity("kafka_topics", text, topics=[{"name": name, "replicaInfo": []} for name in shown])
+def shown_topics(names: Iterable[TopicName], *, internal: bool) -> list[TopicName]:
+    return [name for name in names if internal or not name.startswith(INTERNAL)]
+
+
+def listed_topics(text: str, topics: Mapping[TopicName, Topic]) -> Json:
+    found = [{"name": name, "replicaInfo": list(topic.replicas)} for name, topic in topics.items()]
+    return entity("kafka_topics", text, topics=found)
+
+
+def listed_topics_extended(
+    text: str, topics: Mapping[TopicName, Topic], readers: Mapping[TopicName, tuple[int, int]]
+) -> Json:
+    found = []
+    for name, topic in topics.items():
+        consumers, groups = readers.get(name, (0, 0))
+        counts = {"consumerCount": consumers, "consumerGroupCount": groups}
+        found.append({"name": name, "replicaInfo": list(topic.replicas), **counts})
+    return entity("kafka_topics_extended", text, topics=found)
+
+
+def asserted_topic(text: str, asserted: BoundAssertTopic) -> Json:
+    return entity("assert_topic", text, topicName=asserted.topic, exists=asserted.exists)
 
 
 def listed_functions(text: str, users: Iterable[UserFunction]) -> Json:
@@ -213,6 +233,13 @@ def properties(text: str, session: Mapping[str, str]) -> Json:
     return entity("properties", text, properties=found, overwrittenProperties=sorted(session), defaultProperties=[])
 
 
+def listed_properties(text: str, session: Mapping[str, str]) -> Json:
+    """Every property that SET takes; those that nobody has set are as they are by default."""
+    found = [{"name": name, "scope": "KSQL", "value": session.get(name)} for name in sorted({*KNOWN, *session})]
+    unset = sorted(KNOWN.keys() - session.keys())
+    return entity("properties", text, properties=found, overwrittenProperties=sorted(session), defaultProperties=unset)
+
+
 def variables(text: str, defined: Mapping[str, str]) -> Json:
     """The session's variables; also the answer to DEFINE and UNDEFINE, so that a client can carry them on."""
     found = [{"name": name, "value": value} for name, value in sorted(defined.items())]
@@ -230,8 +257,16 @@ def source_descriptions(text: str, described: Sequence[Json]) -> Json:
     return entity("source_descriptions", text, sourceDescriptions=list(described))
 
 
-def described(found: CatalogObject, catalog: Catalog, queries: Iterable[QueryInfo], *, extended: bool) -> Json:
+def described(
+    found: CatalogObject,
+    catalog: Catalog,
+    queries: Iterable[QueryInfo],
+    topics: Mapping[TopicName, Topic],
+    *,
+    extended: bool,
+) -> Json:
     by_id = {query.id: query for query in queries}
+    topic = topics.get(found.topic)
 
     def of(entries: Iterable[QueryEntry]) -> list[Json]:
         return [listed_query(by_id[entry.id]) for entry in entries if entry.id in by_id]
@@ -250,8 +285,8 @@ def described(found: CatalogObject, catalog: Catalog, queries: Iterable[QueryInf
         "keyFormat": found.formats.key_format.format,
         "valueFormat": found.formats.value_format.format,
         "topic": found.topic,
-        "partitions": found.topic_settings.partitions or 0,
-        "replication": found.topic_settings.replicas or 0,
+        "partitions": topic.partitions if topic else 0,
+        "replication": min(topic.replicas, default=0) if topic else 0,
         "statement": found.statement,
         "queryOffsetSummaries": [],
         "sourceConstraints": [],
@@ -260,7 +295,15 @@ def described(found: CatalogObject, catalog: Catalog, queries: Iterable[QueryInf
     }
 
 
-def query_description(
+def query_description(text: str, described: Json) -> Json:
+    return entity("queryDescription", text, queryDescription=described)
+
+
+def query_descriptions(text: str, described: Sequence[Json]) -> Json:
+    return entity("query_descriptions", text, queryDescriptions=list(described))
+
+
+def described_query(
     text: str,
     plan: str,
     format_: ExplainFormat,
@@ -287,7 +330,7 @@ def query_description(
             shown = [field(column) for column in given]
         case _:
             pass
-    description = {
+    return {
         "id": info.id if info else "",
         "statementText": info.statement if info else text,
         "windowType": None,
@@ -300,12 +343,11 @@ def query_description(
         "overriddenProperties": dict(session),
         "ksqlHostQueryStatus": {},
         "queryType": kind,
-        "queryErrors": [],
+        "queryErrors": [{"errorMessage": info.reason, "type": "USER"}] if info and info.reason else [],
         "tasksMetadata": [],
         "state": info.state if info else None,
         "consumerGroupId": None,
     }
-    return entity("queryDescription", text, queryDescription=description)
 
 
 def fields(schema: Schema) -> list[Json]:

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Any
 
 from holdfast.errors import (
+    AssertionFailed,
     BindError,
     ConfigError,
     HoldfastError,
@@ -51,6 +52,7 @@ class Code(IntEnum):
     NOT_ACCEPTABLE = 40600
     TOO_LARGE = 41300
     WRONG_CONTENT_TYPE = 41500
+    ASSERTION_FAILED = 41700
     SERVER_ERROR = 50000
     SHUTTING_DOWN = 50303
 
@@ -97,6 +99,8 @@ def told(error: HoldfastError, sqlstate: str | None) -> Json:
 
 
 def code_of(error: HoldfastError) -> Code:
+    if isinstance(error, AssertionFailed):
+        return Code.ASSERTION_FAILED
     return Code.BAD_STATEMENT if isinstance(error, THE_USERS) else Code.SERVER_ERROR
 
 

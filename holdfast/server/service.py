@@ -3,7 +3,7 @@
 Every method blocks and may be called from any thread.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -16,10 +16,10 @@ from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows
 from holdfast.serving.results import PullResult, Push
 from holdfast.serving.subscriptions import Subscription
-from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, BoundSubscribe
+from holdfast.sql.bound import BoundAssertTopic, BoundExplain, BoundInsert, BoundSelect, BoundSubscribe
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import ParsedStatement
-from holdfast.sql.statements import ExplainFormat
+from holdfast.sql.statements import ExplainFormat, Print
 
 
 class Done(Protocol):
@@ -89,6 +89,24 @@ class Lag(Protocol):
     def end(self) -> int: ...
 
 
+class Topic(Protocol):
+    """A topic as Kafka has it: how many partitions, and how many copies of each."""
+
+    @property
+    def partitions(self) -> int: ...
+
+    @property
+    def replicas(self) -> tuple[int, ...]: ...
+
+
+class Tail(Protocol):
+    """The records of a topic as they come: `timestamp, key, value, partition`. For one thread."""
+
+    def next(self, timeout: float) -> pa.Table: ...
+
+    def close(self) -> None: ...
+
+
 class Service(Protocol):
     """A running service."""
 
@@ -148,6 +166,18 @@ class Service(Protocol):
     def explain(self, what: BoundExplain | QueryEntry, format_: ExplainFormat) -> str: ...
 
     def topics(self) -> Sequence[TopicName]: ...
+
+    def described_topics(self, names: Iterable[TopicName]) -> Mapping[TopicName, Topic]:
+        """Those of some topics that there are."""
+
+    def topic_readers(self) -> Mapping[TopicName, tuple[int, int]]:
+        """How many consumers, of how many groups, read each topic now."""
+
+    def print_topic(self, asked: Print) -> Tail:
+        """The records of a topic as they come; the caller closes it."""
+
+    def assert_topic(self, asserted: BoundAssertTopic) -> None:
+        """Wait until a topic is as it is said to be; an error when it is not within the time."""
 
     def health(self) -> Health: ...
 

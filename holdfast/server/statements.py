@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import assert_never
 
+from holdfast.catalog.objects import QueryState
 from holdfast.errors import (
     HoldfastError,
     NoTransaction,
@@ -16,12 +17,13 @@ from holdfast.server import entities
 from holdfast.server.problems import Code, Json, Problem, statement_problem, too_deep
 from holdfast.server.pushes import Pushes
 from holdfast.server.requests import Asked
-from holdfast.server.service import Service
+from holdfast.server.service import QueryInfo, Service
 from holdfast.server.statuses import Statuses
 from holdfast.sql import statements as sql
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import (
     BoundAlter,
+    BoundAssertTopic,
     BoundCreateAs,
     BoundCreateFunction,
     BoundCreateSource,
@@ -78,7 +80,7 @@ class Statements:
         """The entity of every statement. The first that fails ends the run; those before it have happened."""
         return _Run(self._service, self._pushes, self._statuses, asked).run()
 
-    def read_select(self, asked: Asked) -> tuple[BoundSelect | BoundRead | BoundSubscribe, str]:
+    def read_question(self, asked: Asked) -> tuple[BoundSelect | BoundRead | BoundSubscribe | sql.Print, str]:
         """The one query of a request to /query-stream or /query, and its words."""
         script = Script(asked.text, asked.variables, lambda: self._service.catalog.types)
         current = asked.text
@@ -87,15 +89,15 @@ class Statements:
             if len(parsed) != 1:
                 raise Problem(Code.BAD_REQUEST, f"expected one statement, found {len(parsed)}")
             current = parsed[0].text
-            if not isinstance(parsed[0].statement, sql.Select | sql.Subscribe | sql.Refused):
-                hint, position = "Send it to /ksql.", parsed[0].statement.position
-                raise WrongEndpoint("only a SELECT or a SUBSCRIBE can be run here", hint=hint, position=position)
+            if not isinstance(parsed[0].statement, sql.Select | sql.Subscribe | sql.Print | sql.Refused):
+                message, position = "only SELECT, SUBSCRIBE and PRINT can be run here", parsed[0].statement.position
+                raise WrongEndpoint(message, hint="Send it to /ksql.", position=position)
             bound = bind(parsed[0].statement, self._service.catalog, asked.properties)
         except HoldfastError as error:
             raise told(error, script, current, ()) from error
         except RecursionError:
             raise statement_problem(too_deep(), current, ()) from None
-        assert isinstance(bound, BoundSelect | BoundRead | BoundSubscribe)
+        assert isinstance(bound, BoundSelect | BoundRead | BoundSubscribe | sql.Print)
         return bound, current
 
 
@@ -169,6 +171,12 @@ class _Run:
             case BoundInsert():
                 self._service.insert(bound)
                 return entities.status(text, entities.command_id(bound), "1 row inserted.", -1)
+            case BoundAssertTopic():
+                self._service.assert_topic(bound)
+                return entities.asserted_topic(text, bound)
+            case sql.Print():
+                hint = "Send it to /query-stream."
+                raise WrongEndpoint("PRINT cannot be run on /ksql", hint=hint, position=parsed.statement.position)
             case BoundSelect() | BoundRead() | BoundSubscribe():
                 hint, what = "Send it to /query-stream.", "SUBSCRIBE" if isinstance(bound, BoundSubscribe) else "SELECT"
                 raise WrongEndpoint(f"a {what} cannot be run on /ksql", hint=hint, position=parsed.statement.position)
@@ -189,7 +197,8 @@ class _Run:
             case sql.Describe(name=name, extended=extended):
                 catalog = self._service.catalog
                 found = catalog.relation(name.text, position=name.position)
-                described = entities.described(found, catalog, self._service.queries(), extended=extended)
+                topics = self._service.described_topics([found.topic])
+                described = entities.described(found, catalog, self._service.queries(), topics, extended=extended)
                 return entities.source_description(text, described)
             case sql.DescribeFunction(name=name):
                 own = self._service.catalog.functions.get(name.text.upper())
@@ -231,31 +240,45 @@ class _Run:
         service, format_ = self._service, asked.format or sql.ExplainFormat.TEXT
         if isinstance(asked, BoundExplain):
             plan, bound = service.explain(asked, format_), asked.statement
-            return entities.query_description(text, plan, format_, self._session, bound=bound, info=None)
+            described = entities.described_query(text, plan, format_, self._session, bound=bound, info=None)
+            return entities.query_description(text, described)
         entry = service.catalog.query(asked.query.text, position=asked.query.position)
         info = next((query for query in service.queries() if query.id == entry.id), None)
         plan = service.explain(entry, format_)
-        return entities.query_description(text, plan, format_, self._session, bound=None, info=info)
+        described = entities.described_query(text, plan, format_, self._session, bound=None, info=info)
+        return entities.query_description(text, described)
+
+    def _described(self, info: QueryInfo) -> Json:
+        service, format_ = self._service, sql.ExplainFormat.TEXT
+        entry = service.catalog.query(info.id)
+        plan = service.explain(entry, format_) if entry.state is not QueryState.INCOMPATIBLE else ""
+        return entities.described_query(info.statement, plan, format_, entry.properties, bound=None, info=info)
 
     def _show(self, asked: sql.Show, text: str) -> Json:
         service, catalog = self._service, self._service.catalog
         match asked.listing:
             case sql.Listing.STREAMS | sql.Listing.TABLES if asked.extended:
                 found = catalog.streams if asked.listing is sql.Listing.STREAMS else catalog.tables
-                queries = service.queries()
+                queries, topics = service.queries(), service.described_topics(each.topic for each in found)
                 return entities.source_descriptions(
-                    text, [entities.described(each, catalog, queries, extended=True) for each in found]
+                    text, [entities.described(each, catalog, queries, topics, extended=True) for each in found]
                 )
             case sql.Listing.STREAMS:
                 return entities.listed_objects(text, "streams", catalog.streams)
             case sql.Listing.TABLES:
                 return entities.listed_objects(text, "tables", catalog.tables)
+            case sql.Listing.QUERIES if asked.extended:
+                return entities.query_descriptions(text, [self._described(info) for info in service.queries()])
             case sql.Listing.QUERIES:
                 return entities.listed_queries(text, service.queries(), self._pushes.open())
             case sql.Listing.TOPICS:
-                return entities.listed_topics(text, service.topics(), internal=asked.extended)
+                names = entities.shown_topics(service.topics(), internal=asked.everything)
+                topics = service.described_topics(names)
+                if asked.extended:
+                    return entities.listed_topics_extended(text, topics, service.topic_readers())
+                return entities.listed_topics(text, topics)
             case sql.Listing.PROPERTIES:
-                return entities.properties(text, self._session)
+                return entities.listed_properties(text, self._session)
             case sql.Listing.FUNCTIONS:
                 return entities.listed_functions(text, catalog.functions.values())
             case sql.Listing.TYPES:

@@ -9,6 +9,7 @@ from holdfast.errors import Feature, NotSupported, NotYetSupported
 from holdfast.runtime.functions.registry import function
 from holdfast.sql import statements as sql
 from holdfast.sql.bind_alter import bind_alter
+from holdfast.sql.bind_assert import bind_assert_topic
 from holdfast.sql.bind_create import bind_create_as, bind_create_source
 from holdfast.sql.bind_function import bind_create_function, bind_drop_function, versioned
 from holdfast.sql.bind_insert import bind_insert
@@ -77,6 +78,18 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
             return BoundTerminate(queries=_queries(statement, catalog))
         case sql.Pause():
             return BoundPause(queries=_queries(statement, catalog))
+        case sql.Print():
+            return statement
+        case sql.AssertTopic():
+            return bind_assert_topic(statement)
+        case sql.AssertSchema():
+            raise NotYetSupported(
+                Feature.STATEMENT,
+                "ASSERT SCHEMA",
+                "ASSERT SCHEMA needs a schema registry, and there is none",
+                hint="Formats with schemas of their own (AVRO, PROTOBUF, JSON_SR) are not in this release.",
+                position=statement.position,
+            )
         case sql.Resume():
             return BoundResume(queries=_queries(statement, catalog))
         case sql.ExplainStatement():

@@ -4,6 +4,7 @@ Expressions here name columns as plans do: without a qualifier, and with the ali
 query joins (`L_A`). Only the two sides of a join's condition are qualified. `COUNT(*)` has become `COUNT(ROWTIME)`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -26,6 +27,7 @@ from holdfast.sql.statements import (
     ExplainFormat,
     ExplainQuery,
     ObjectKind,
+    Print,
     SetProperty,
     Show,
     Undefine,
@@ -213,6 +215,18 @@ class BoundResume:
     queries: tuple[QueryEntry, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundAssertTopic:
+    """A topic that must be there within `timeout_ms`, or must not, with the partitions, replicas and settings named."""
+
+    topic: TopicName
+    exists: bool
+    partitions: int | None = None
+    replicas: int | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
+    timeout_ms: int = 1_000
+
+
 class SelectKind(StrEnum):
     """How a SELECT answers: once, on and on, or once and then on and on."""
 
@@ -291,6 +305,8 @@ BoundStatement = (
     | BoundTerminate
     | BoundPause
     | BoundResume
+    | BoundAssertTopic
+    | Print
     | BoundSelect
     | BoundSubscribe
     | BoundRead

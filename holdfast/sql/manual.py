@@ -100,6 +100,19 @@ MANUAL: Mapping[str, Entry] = {
     "pause": Entry(
         "PAUSE", "Stop a query, or all, where it is; RESUME lets it go on from there.", "PAUSE CTAS_PER_CITY_3;"
     ),
+    "print": Entry(
+        "PRINT", "Show the records of a topic as they come, whatever they are.", "PRINT orders FROM BEGINNING LIMIT 3;"
+    ),
+    "assert_topic": Entry(
+        "ASSERT TOPIC",
+        "Fail unless a topic is there, or is not, within the time.",
+        "ASSERT TOPIC orders WITH (PARTITIONS = 2) TIMEOUT 5 SECONDS;",
+    ),
+    "assert_schema": Entry(
+        "ASSERT SCHEMA",
+        "Refused: there is no schema registry in this release.",
+        "ASSERT SCHEMA SUBJECT `orders-value`;",
+    ),
     "resume": Entry("RESUME", "Let a paused query, or all, go on.", "RESUME ALL;"),
     "begin": Entry(
         "BEGIN", "Answer the queries that follow for one time, until COMMIT or ROLLBACK.", "BEGIN READ ONLY;"

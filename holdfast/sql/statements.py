@@ -361,8 +361,11 @@ class Listing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Show:
+    """`SHOW listing [EXTENDED]`; `everything` is `SHOW ALL TOPICS`, which has the internal ones, too."""
+
     listing: Listing
     extended: bool = False
+    everything: bool = False
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
@@ -466,6 +469,36 @@ class Terminate:
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Print:
+    """`PRINT topic [FROM BEGINNING] [INTERVAL n] [LIMIT n]`: every n-th record. Names of topics keep their case."""
+
+    topic: str
+    from_beginning: bool = False
+    interval: int = 1
+    limit: int | None = None
+    position: Position | None = field(default=None, compare=False, repr=False)
+    topic_position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssertTopic:
+    """`ASSERT [NOT EXISTS] TOPIC topic [WITH (…)] [TIMEOUT …]`."""
+
+    topic: str
+    exists: bool = True
+    properties: tuple[Property, ...] = ()
+    timeout: WindowTime | None = None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssertSchema:
+    """`ASSERT [NOT EXISTS] SCHEMA [SUBJECT name] [ID n] [TIMEOUT …]`."""
+
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Pause:
     """`PAUSE query` or, with no query, `PAUSE ALL`."""
@@ -518,5 +551,8 @@ Statement = (
     | Terminate
     | Pause
     | Resume
+    | Print
+    | AssertTopic
+    | AssertSchema
     | Refused
 )

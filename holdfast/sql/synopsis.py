@@ -28,6 +28,7 @@ STANDS_FOR = {
     "expression_list": "expression, …",
     "identifier": "name",
     "alias": "name",
+    "topic": "topic",
     "type": "type",
     "literal": "value",
     "property": "name = value",

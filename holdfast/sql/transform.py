@@ -17,6 +17,7 @@ from holdfast.runtime.expressions.tree import (
     NullLiteral,
     StringLiteral,
 )
+from holdfast.runtime.plan.windows import WindowTime
 from holdfast.sql import statements as sql
 from holdfast.sql.explain_format import explain_format
 from holdfast.sql.transform_query import Part, QueryTransformer, pick
@@ -49,6 +50,11 @@ def _identifier(name: Name) -> sql.Identifier:
 def _query(children: Children) -> sql.Identifier | None:
     """The query that a statement is about; None is every query."""
     return _identifier(children[1]) if isinstance(children[1], Name) else None
+
+
+def _topic(token: Token) -> str:
+    """Topics are called as they are written."""
+    return str(token) if token.type == "IDENT" else unquote(str(token))
 
 
 def _flags(children: Iterable[object]) -> set[str]:
@@ -294,14 +300,15 @@ class StatementTransformer(QueryTransformer):
         return _Flag("delete_topic")
 
     def show(self, children: Children) -> sql.Show:
-        return sql.Show(children[1], "extended" in _flags(children), position_of(children[0]))
+        return sql.Show(children[1], "extended" in _flags(children), position=position_of(children[0]))
 
     def show_all_topics(self, children: Children) -> sql.Show:
-        return sql.Show(sql.Listing.TOPICS, True, position_of(children[0]))
+        extended = "extended" in _flags(children)
+        return sql.Show(sql.Listing.TOPICS, extended, everything=True, position=position_of(children[0]))
 
     def describe_all(self, children: Children) -> sql.Show:
         """Describing all is listing them with everything that is known of each."""
-        return sql.Show(sql.Listing(str(children[1]).upper()), True, position_of(children[0]))
+        return sql.Show(sql.Listing(str(children[1]).upper()), True, position=position_of(children[0]))
 
     def listing(self, children: Children) -> sql.Listing:
         return sql.Listing(str(children[0]).upper())
@@ -351,6 +358,51 @@ class StatementTransformer(QueryTransformer):
 
     def terminate(self, children: Children) -> sql.Terminate:
         return sql.Terminate(_query(children), position_of(children[0]))
+
+    def print(self, children: Children) -> sql.Print:
+        topic, limit, sample = children[1], pick(children, Part), pick(children, int)
+        return sql.Print(
+            topic=_topic(topic),
+            from_beginning="from_beginning" in _flags(children),
+            interval=1 if sample is None else sample,
+            limit=limit.value if limit else None,
+            position=position_of(children[0]),
+            topic_position=position_of(topic),
+        )
+
+    def topic(self, children: Children) -> Token:
+        token: Token = children[0]
+        return token
+
+    def from_beginning(self, _: Children) -> _Flag:
+        return _Flag("from_beginning")
+
+    def sample(self, children: Children) -> int:
+        number = int(str(children[0]))
+        if number < 1:
+            raise SyntaxProblem("INTERVAL is 1 or more", position=position_of(children[0]))
+        return number
+
+    def assert_topic(self, children: Children) -> sql.AssertTopic:
+        with_ = pick(children, Part)
+        topic = next(child for child in children[1:] if isinstance(child, Token))
+        return sql.AssertTopic(
+            topic=_topic(topic),
+            exists="not_exists" not in _flags(children),
+            properties=with_.value if with_ else (),
+            timeout=pick(children, WindowTime),
+            position=position_of(children[0]),
+        )
+
+    def assert_schema(self, children: Children) -> sql.AssertSchema:
+        return sql.AssertSchema(position=position_of(children[0]))
+
+    def not_exists(self, _: Children) -> _Flag:
+        return _Flag("not_exists")
+
+    def timeout(self, children: Children) -> WindowTime:
+        span: WindowTime = children[0]
+        return span
 
     def pause(self, children: Children) -> sql.Pause:
         return sql.Pause(_query(children), position_of(children[0]))

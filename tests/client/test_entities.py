@@ -7,12 +7,13 @@ from tests.server.fake import FakeService
 def test_lists_and_descriptions_as_text(url: str, service: FakeService) -> None:
     del service
     with Client(url) as client:
-        shown = repr(client.execute("SHOW STREAMS; SHOW QUERIES; DESCRIBE totals; SHOW PROPERTIES;"))
+        shown = repr(client.execute("SHOW STREAMS; SHOW QUERIES; DESCRIBE totals; SHOW PROPERTIES; SHOW TYPES;"))
     assert "ORDERS | orders | KAFKA      | JSON" in shown
     assert "| RUNNING | TOTALS | CREATE TABLE totals AS SELECT" in shown
     assert "Kind          TABLE" in shown
     assert "TOTAL  | INTEGER |" in shown
-    assert "There are no properties." in shown
+    assert "auto.offset.reset " in shown
+    assert "There are no types." in shown
 
 
 def test_lists_and_descriptions_in_a_notebook(url: str, service: FakeService) -> None:

@@ -3,7 +3,7 @@
 import itertools
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,8 @@ from holdfast.catalog.objects import CatalogObject, QueryEntry
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.config import Settings
 from holdfast.coordinator.lag import Lag
-from holdfast.errors import HoldfastError
+from holdfast.errors import AssertionFailed, HoldfastError
+from holdfast.kafka.admin import Topic
 from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.planner.commands import OfQueries, commands_for
 from holdfast.planner.explain import explain_plan, explain_statement
@@ -27,9 +28,9 @@ from holdfast.serving.subscriptions import Subscription
 from holdfast.serving.updates import Updates
 from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundExplain, BoundInsert, BoundSelect, BoundSubscribe
+from holdfast.sql.bound import BoundAssertTopic, BoundExplain, BoundInsert, BoundSelect, BoundSubscribe
 from holdfast.sql.parse import ParsedStatement
-from holdfast.sql.statements import ExplainFormat
+from holdfast.sql.statements import ExplainFormat, Print
 
 ORDERS = (
     "CREATE STREAM orders (id STRING KEY, amount INT) WITH (KAFKA_TOPIC='orders', VALUE_FORMAT='JSON', PARTITIONS=1);"
@@ -136,6 +137,20 @@ class FakePush:
         self._ring()
 
 
+class FakeTail:
+    """The records of a topic, all at once."""
+
+    def __init__(self, records: list[dict[str, object]]) -> None:
+        self._records, self.closed = records, False
+
+    def next(self, _timeout: float) -> pa.Table:
+        found, self._records = self._records, []
+        return pa.Table.from_pylist(found) if found else pa.table({})
+
+    def close(self) -> None:
+        self.closed = True
+
+
 class FakeService:
     """Shaped as `holdfast.server.service.Service`."""
 
@@ -159,6 +174,7 @@ class FakeService:
         self.stopped = False
         self.transactions: list[str] = []
         self.pulled_in: list[str | None] = []
+        self.printed: list[dict[str, object]] = []
         self.left = 0
         """Milliseconds until the time of an AS OF has come; less each time that it is asked for."""
 
@@ -266,6 +282,19 @@ class FakeService:
         if isinstance(what, QueryEntry):
             return explain_plan(what.plan, format_)
         return explain_statement(what.statement, what.text, format_)
+
+    def described_topics(self, names: Iterable[TopicName]) -> Mapping[TopicName, Topic]:
+        return {name: Topic(name, "id", 2, (1, 1)) for name in names}
+
+    def topic_readers(self) -> Mapping[TopicName, tuple[int, int]]:
+        return {TopicName("orders"): (3, 2)}
+
+    def print_topic(self, _asked: Print) -> "FakeTail":
+        return FakeTail(self.printed)
+
+    def assert_topic(self, asserted: BoundAssertTopic) -> None:
+        if (asserted.topic in self.topics()) is not asserted.exists:
+            raise AssertionFailed("it is not so")
 
     def topics(self) -> Sequence[TopicName]:
         return [TopicName("_holdfast_default_command_topic"), TopicName("orders")]

@@ -256,3 +256,54 @@ def test_explain_timestamp(http: httpx.Client) -> None:
     described = one(http, "EXPLAIN TIMESTAMP FOR SELECT id FROM totals;")["queryDescription"]
     assert described["executionPlan"] == "query time: 1 of TOTALS"
     assert run(http, "EXPLAIN TIMESTAMP FOR SELECT id FROM totals EMIT CHANGES;").status_code == 400
+
+
+def test_topics_and_who_reads_them(http: httpx.Client) -> None:
+    assert one(http, "SHOW TOPICS;")["topics"] == [{"name": "orders", "replicaInfo": [1, 1]}]
+    assert len(one(http, "SHOW ALL TOPICS;")["topics"]) == 2
+    extended = one(http, "LIST TOPICS EXTENDED;")
+    assert extended["@type"] == "kafka_topics_extended"
+    told = {"name": "orders", "replicaInfo": [1, 1], "consumerCount": 3, "consumerGroupCount": 2}
+    assert extended["topics"] == [told]
+
+
+def test_an_assertion_says_that_it_holds_or_fails_with_417(http: httpx.Client) -> None:
+    held = one(http, "ASSERT TOPIC orders;")
+    assert (held["@type"], held["topicName"], held["exists"]) == ("assert_topic", "orders", True)
+    assert one(http, "ASSERT NOT EXISTS TOPIC 'Orders' TIMEOUT 10 MILLISECONDS;")["exists"] is False
+    failed = run(http, "ASSERT TOPIC nothing;")
+    assert (failed.status_code, failed.json()["error_code"], failed.json()["sqlstate"]) == (417, 41700, "P0004")
+    assert run(http, "ASSERT SCHEMA SUBJECT s;").json()["message"].startswith("ASSERT SCHEMA needs a schema registry")
+
+
+def test_queries_with_their_plans(http: httpx.Client, service: FakeService) -> None:
+    (query,) = service.catalog.queries
+    extended = one(http, "SHOW QUERIES EXTENDED;")
+    (described,) = extended["queryDescriptions"]
+    assert (extended["@type"], described["id"], described["sinks"]) == ("query_descriptions", query, ["TOTALS"])
+    assert "Query " in described["executionPlan"]
+
+
+def test_every_property_is_listed_with_what_the_session_has_set(http: httpx.Client) -> None:
+    listed = run(http, "SET 'auto.offset.reset' = 'earliest'; SHOW PROPERTIES;").json()[1]
+    values = {each["name"]: each["value"] for each in listed["properties"]}
+    assert values["auto.offset.reset"] == "earliest"
+    assert values["ksql.persistence.wrap.single.values"] is None
+    assert listed["overwrittenProperties"] == ["auto.offset.reset"]
+    assert "auto.offset.reset" not in listed["defaultProperties"]
+
+
+def test_print_is_lines_of_text(http: httpx.Client, service: FakeService) -> None:
+    service.printed = [{"key": b"k", "value": b"%d" % n, "timestamp": n, "partition": 0} for n in range(5)]
+    for path, name in (("/query-stream", "sql"), ("/query", "ksql")):
+        answer = http.post(path, json={name: "PRINT orders FROM BEGINNING INTERVAL 2 LIMIT 2;"})
+        assert answer.headers["content-type"].startswith("text/plain")
+        assert answer.text.splitlines() == [
+            "Key format: KAFKA_STRING",
+            "Value format: JSON or KAFKA_STRING",
+            "rowtime: 1970/01/01 00:00:00.000 Z, key: k, value: 0, partition: 0",
+            "rowtime: 1970/01/01 00:00:00.002 Z, key: k, value: 2, partition: 0",
+        ]
+    asked = {"sql": "PRINT orders LIMIT 1;"}
+    assert http.post("/query-stream", json=asked, headers={"accept": "application/json"}).status_code == 406
+    assert run(http, "PRINT orders;").json()["error_code"] == 40002

@@ -49,7 +49,7 @@ def test_closing_the_socket_ends_the_query(url: str, service: FakeService) -> No
 def test_an_error_is_a_line_before_the_end(url: str) -> None:
     for body, message in (
         ({"sql": "SELECT nothing FROM totals;"}, 'column "NOTHING" does not exist'),
-        ({"sql": "SHOW TABLES;"}, "only a SELECT or a SUBSCRIBE can be run here"),
+        ({"sql": "SHOW TABLES;"}, "only SELECT, SUBSCRIBE and PRINT can be run here"),
         ([], "the first message is not a JSON object"),
         ({}, '"sql" must be given'),
     ):
