@@ -92,11 +92,12 @@ def _moment(raw: bytes) -> int:
 
 PLAIN: Mapping[str, Read] = {
     "JSON": _json,
+    "KAFKA_STRING": _string,
     "KAFKA_INT": _packed(">i"),
     "KAFKA_BIGINT": _packed(">q"),
     "KAFKA_DOUBLE": _packed(">d"),
-    "KAFKA_STRING": _string,
 }
+"""What may be a text is taken for one: a number of few digits has bytes that no text has."""
 WINDOWED: Mapping[str, Read] = {
     f"{kind}({name})": around(PLAIN[name])
     for name in ("KAFKA_STRING", "KAFKA_INT", "KAFKA_BIGINT")

@@ -13,15 +13,15 @@ def test_the_formats_come_first_and_again_when_they_become_fewer():
     printer = Printer()
     first = list(printer.lines([record(b"roof", b'{"a":1}', 1_706_680_800_123), record(None, None, None, 2)]))
     assert first == [
-        "Key format: KAFKA_STRING",
+        "Key format: KAFKA_STRING or KAFKA_INT",
         "Value format: JSON or KAFKA_STRING",
         'rowtime: 2024/01/31 06:00:00.123 Z, key: roof, value: {"a":1}, partition: 0',
         "rowtime: N/A, key: <null>, value: <null>, partition: 2",
     ]
-    assert list(printer.lines([record(b"roof", b"plain")])) == [
-        "Key format: KAFKA_STRING",
+    assert list(printer.lines([record(b"roof", b"plain text")])) == [
+        "Key format: KAFKA_STRING or KAFKA_INT",
         "Value format: KAFKA_STRING",
-        "rowtime: 1970/01/01 00:00:00.000 Z, key: roof, value: plain, partition: 0",
+        "rowtime: 1970/01/01 00:00:00.000 Z, key: roof, value: plain text, partition: 0",
     ]
 
 
