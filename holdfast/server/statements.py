@@ -191,7 +191,8 @@ class _Run:
             case BoundExplainTimestamp(query=query):
                 plan = self._service.explain_timestamp(query)
                 shown = sql.ExplainFormat.TEXT
-                return entities.query_description(text, plan, shown, self._session, bound=query, info=None)
+                timed = entities.described_query(text, plan, shown, self._session, bound=query, info=None)
+                return entities.query_description(text, timed)
             case BoundExplain() | sql.ExplainQuery():
                 return self._explain(bound, text)
             case sql.Describe(name=name, extended=extended):
