@@ -40,6 +40,23 @@ def test_a_drop_and_a_terminate_are_commands_too(http: httpx.Client, service: Fa
     assert one(http, "DROP TABLE totals;")["commandId"] == "table/`TOTALS`/drop"
 
 
+def test_functions_of_users_are_shown(http: httpx.Client) -> None:
+    text = (
+        "CREATE FUNCTION twice(n INT) RETURNS BIGINT LANGUAGE PYTHON AS "
+        "'def twice(n):\n    \"Two times a number.\"\n    return [v and 2 * v for v in n.to_pylist()]';"
+    )
+    created = one(http, text)
+    assert created["commandId"] == "function/`TWICE`/create"
+    assert {"name": "TWICE", "type": "SCALAR", "category": "USER"} in one(http, "SHOW FUNCTIONS;")["functions"]
+    described = one(http, "DESCRIBE FUNCTION twice;")
+    assert (described["name"], described["description"]) == ("TWICE", "Two times a number.")
+    assert (len(described["version"]), described["path"]) == (12, "python")
+    (form,) = described["functions"]
+    assert ([a["type"] for a in form["arguments"]], form["returnType"]) == (["INTEGER"], "BIGINT")
+    assert one(http, "DROP FUNCTION twice;")["commandId"] == "function/`TWICE`/drop"
+    assert run(http, "DESCRIBE FUNCTION twice;").json()["message"].startswith('function "TWICE" does not exist')
+
+
 def test_a_drop_of_what_is_not_there_warns(http: httpx.Client) -> None:
     assert one(http, "DROP STREAM IF EXISTS nothing;")["warnings"] == [{"message": 'stream "NOTHING" does not exist'}]
 

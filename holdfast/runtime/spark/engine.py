@@ -17,7 +17,7 @@ from holdfast.metrics import SPARK_SECONDS
 from holdfast.names import TopicName
 from holdfast.runtime.expressions.physical import arrow_type, spark_type
 from holdfast.runtime.spark.fragment import Fragment, union
-from holdfast.runtime.spark.functions import FunctionProblem, UserFunctions
+from holdfast.runtime.spark.functions import NAMED, FunctionProblem, UserFunctions
 from holdfast.runtime.spark.prepared import Job, NotRepeatable, PreparedJobs
 from holdfast.runtime.spark.session import Sessions
 from holdfast.types import HEADERS
@@ -95,6 +95,10 @@ class Engine:
     def run(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table | Failure]:
         """The rows of each fragment. When the whole fails, each is tried alone, so that only the culprit is lost."""
         self._sessions.warming.end()
+        if self.prepares(inputs) and len(apart := _by_user_functions(fragments)) > 1:
+            # A job with users' functions cannot be prepared; the others need not wait for it.
+            found = [(place, rows) for places in apart for place, rows in self._some(fragments, places, inputs)]
+            return [rows for _, rows in sorted(found, key=lambda each: each[0])]
         quick = self._quickly(fragments, inputs)
         if quick is not None:
             return list(quick)
@@ -109,6 +113,11 @@ class Engine:
                     return [self._alone(session, prefix, fragment) for fragment in fragments]
             finally:
                 self._close(session, inputs)
+
+    def _some(
+        self, fragments: Sequence[Fragment], places: Sequence[int], inputs: Round
+    ) -> "zip[tuple[int, pa.Table | Failure]]":
+        return zip(places, self.run([fragments[place] for place in places], inputs), strict=True)
 
     def function_problems(self) -> list[FunctionProblem]:
         """The rows for which users' functions raised since this was last asked."""
@@ -212,6 +221,13 @@ class Engine:
         return frame.selectExpr(
             "partition AS part", "offset AS off", "unix_millis(timestamp) AS ts", "key", "value", headers
         )
+
+
+def _by_user_functions(fragments: Sequence[Fragment]) -> list[list[int]]:
+    """The places of the fragments without users' functions, and of those with some; only where there are any."""
+    some = [bool(NAMED.search(fragment.sql)) for fragment in fragments]
+    groups = ([i for i, named in enumerate(some) if named is wanted] for wanted in (False, True))
+    return [group for group in groups if group]
 
 
 def _empty(schema: pa.Schema) -> pa.Table:

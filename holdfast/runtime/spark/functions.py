@@ -5,6 +5,7 @@ that fails is tried again in halves, so that the rows beside the culprit are com
 """
 
 import re
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from threading import Lock
@@ -95,7 +96,10 @@ def _udf(function: UserFunction, part: str, problems: "Accumulator[Problems]") -
     returns = "STRING" if part in ("partial", "merge") else spark_type(function.returns)
     type_ = pa.string() if part in ("partial", "merge") else arrow_type(function.returns)
     evaluate = code(function.name, function.source, type_, problems, len(function.parameters))
-    return arrow_udf(evaluate, returns, ArrowUDFType.SCALAR)
+    with warnings.catch_warnings():
+        # Spark would rather see type hints, which code that takes any number of columns cannot have.
+        warnings.simplefilter("ignore")
+        return arrow_udf(evaluate, returns, ArrowUDFType.SCALAR)
 
 
 Evaluate = Callable[..., pa.Array]
