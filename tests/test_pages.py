@@ -22,7 +22,7 @@ PAGES = {
     "quickstart": 10,
     "streams": 6,
     "tables": 7,
-    "user-functions": 7,
+    "user-functions": 6,
     "pull-queries": 9,
     "push-queries": 4,
     "client": 7,
