@@ -1,8 +1,7 @@
 """A query ready to run: stages in order, each one SELECT on Spark and what the store does with its rows.
 
 A stage names the views that its SELECT reads. It runs in a tick that has rows for one of them; those of the others are
-empty then. `Lookup`, `Changes`, `Recall` and `Remembered` only
-add to what the others bring.
+empty then. `Lookup`, `Changes`, `Recall`, `Remembered` and `Groups` only add to what the others bring.
 """
 
 from dataclasses import dataclass, replace
@@ -93,9 +92,19 @@ class Remembered:
     schema: pa.Schema
 
 
-Input = TopicInput | ObjectInput | StateInput | Held | Lookup | Changes | Recall | Remembered
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The elements that a grouped state had before the tick, of the groups (`k0..`) of the rows that a stage held."""
+
+    state: StateId
+    stage: int
+    view: str
+    schema: pa.Schema
+
+
+Input = TopicInput | ObjectInput | StateInput | Held | Lookup | Changes | Recall | Remembered | Groups
 Source = TopicInput | ObjectInput
-RowsInput = ObjectInput | StateInput | Held | Lookup | Changes | Recall | Remembered
+RowsInput = ObjectInput | StateInput | Held | Lookup | Changes | Recall | Remembered | Groups
 """What comes as rows."""
 
 
@@ -106,9 +115,10 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """The rows are the last ones of their keys."""
+    """The rows are the last ones of their keys; `order` are the columns that say in which order they are told."""
 
     collection: CollectionId
+    order: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +136,27 @@ class MergeInto:
 
 
 @dataclass(frozen=True, slots=True)
+class MergeWindows:
+    """The rows are partials of windows, which are elements of a state until their `clock` closes them.
+
+    What is left for later stages is the delta of the windows that changed or, with `final`, that closed: `shown`.
+    """
+
+    state: StateId
+    layout: Layout
+    shown: Layout
+    merge: Merge
+    clock: StateId
+    closed_after: int
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Hold:
     """The rows are for later stages of the query."""
 
 
-Action = Append | Upsert | MergeInto | Hold
+Action = Append | Upsert | MergeInto | MergeWindows | Hold
 
 
 @dataclass(frozen=True, slots=True)

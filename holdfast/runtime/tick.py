@@ -6,22 +6,26 @@ when the records of a topic spell a JSON name in a way that their decoder did no
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.errors import HoldfastError
 from holdfast.names import ObjectName, QueryId, StateId, TopicName
+from holdfast.runtime.closing import Closing
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.decode import RecordDecoder
 from holdfast.runtime.program import (
     Append,
     Changes,
+    Groups,
     Held,
     Hold,
     Input,
     Lookup,
     MergeInto,
+    MergeWindows,
     ObjectInput,
     Program,
     Recall,
@@ -36,7 +40,7 @@ from holdfast.runtime.serdes.decoding import UNKNOWN_SPELLING
 from holdfast.runtime.spark.engine import RECORDS, Engine, Failure, Round, TopicRange, ViewInput
 from holdfast.runtime.spark.functions import FunctionProblem
 from holdfast.runtime.spark.views import topic_view
-from holdfast.runtime.store.port import Merging, Show, Store, TickStage
+from holdfast.runtime.store.port import Merging, Show, SqlReader, Store, TickStage
 
 RESTING = 3
 """Up to so many stages without rows run along for each one with rows, so that the same jobs come again."""
@@ -97,10 +101,14 @@ class Respelled(Exception):
     """A topic has JSON names in new spellings; the tick must run again."""
 
 
+class TickStore(Store, SqlReader, Protocol):
+    """What a tick needs of a store."""
+
+
 class Ticker:
     """Runs ticks; keeps nothing between them but what the decoder has learnt."""
 
-    def __init__(self, engine: Engine, store: Store, decoder: RecordDecoder) -> None:
+    def __init__(self, engine: Engine, store: TickStore, decoder: RecordDecoder) -> None:
         self._engine = engine
         self._store = store
         self._decoder = decoder
@@ -115,7 +123,7 @@ class Ticker:
         """Stage one tick of some queries. The caller adds what moved, and commits."""
         while True:
             stage = self._store.stage()
-            run = _Run(self._engine, dataflow, queries, inputs, stage, self._decoder)
+            run = _Run(self._engine, dataflow, queries, inputs, stage, self._store, self._decoder)
             try:
                 if given is not None:
                     run.give(given)
@@ -135,10 +143,11 @@ class _Run:
         queries: Mapping[QueryId, Program],
         inputs: TickInputs,
         stage: TickStage,
+        reader: SqlReader,
         decoder: RecordDecoder,
     ) -> None:
         self.engine, self.dataflow, self.queries, self.inputs, self.stage = engine, dataflow, queries, inputs, stage
-        self.decoder = decoder
+        self.reader, self.decoder = reader, decoder
         self.objects: dict[ObjectName, pa.Table] = {}
         self.merged: set[StateId] = set()
         self.held: dict[tuple[QueryId, int], pa.Table] = {}
@@ -184,7 +193,7 @@ class _Run:
                 return state in self.merged
             case Held(stage=stage):
                 return (program.query, stage) in self.held
-            case Lookup() | Changes() | Recall() | Remembered():
+            case Lookup() | Changes() | Recall() | Remembered() | Groups():
                 return False
 
     def _round(self, planned: list[tuple[Program, int]], ready: set[tuple[QueryId, int]]) -> None:
@@ -195,6 +204,7 @@ class _Run:
             chosen, views = planned, self._views(planned)
         results = self.engine.run([p.stages[i].fragment for p, i in chosen], views)
         mergings: list[tuple[Program, Merging]] = []
+        windows: list[tuple[Program, int, MergeWindows, pa.Table]] = []
         for (program, index), rows in zip(chosen, results, strict=True):
             if (program.query, index) not in ready or program.query in self.outcome.failed:
                 continue
@@ -206,11 +216,16 @@ class _Run:
             if isinstance(action, MergeInto):
                 mergings.append((program, _merging(program, action, good)))
                 continue
+            if isinstance(action, MergeWindows):
+                windows.append((program, index, action, good))
+                continue
             try:
                 self._apply(program, index, action, good)
             except HoldfastError as error:
                 self._fail(program.query, str(error))
         self._merge(mergings)
+        for program, index, action, partials in windows:
+            self._merge_windows(program, index, action, partials)
 
     def _merge(self, mergings: list[tuple[Program, Merging]]) -> None:
         """All at once: what merges alike costs the store little more than one does."""
@@ -224,6 +239,20 @@ class _Run:
             self.merged.add(merging.state)
             if merging.show is not None:
                 self._show(program)
+
+    def _merge_windows(self, program: Program, index: int, action: MergeWindows, partials: pa.Table) -> None:
+        """After the merges: they move the clocks that close windows."""
+        if program.query in self.outcome.failed or action.clock not in self.merged:
+            return
+        try:
+            times = self.stage.state_delta(action.clock)
+            shown = Closing(program.query, action, self.stage, self.reader).run(partials, times)
+        except HoldfastError as error:
+            self._fail(program.query, str(error))
+            return
+        self.outcome.touched.add(program.query)
+        if shown.num_rows:
+            self.held[program.query, index] = shown
 
     def _fail(self, query: QueryId, reason: str) -> None:
         self.stage.discard(query)
@@ -264,6 +293,9 @@ class _Run:
                 return None if groups is None else self.stage.lookup_state(state, groups)
             case Held(stage=stage):
                 return self.held.get((program.query, stage))
+            case Groups(state=state, stage=stage):
+                groups = self.held.get((program.query, stage))
+                return None if groups is None else self.stage.lookup_groups(state, groups)
             case Lookup(name=name, stage=stage):
                 keys, keeper = self.held.get((program.query, stage)), self.dataflow.keeper(name)
                 if keys is None or keeper is None or keeper.collection is None:
@@ -271,8 +303,8 @@ class _Run:
                 return self.stage.lookup(keeper.collection, keys)
 
     def _partitions(self, program: Program) -> pa.Table:
-        """The partitions that a query reads in this tick, as keys."""
-        found: set[int] = set()
+        """The partitions that a query reads in this tick, as keys; and 0, the clock of all."""
+        found = {0}
         for source in program.sources:
             rows: ViewInput | None = None
             inputs = self._inputs(program)
@@ -319,7 +351,9 @@ class _Run:
                     self.held[program.query, index] = rows
             case Append():
                 self._append(program, rows)
-            case Upsert(collection=collection):
+            case Upsert(collection=collection, order=order):
+                if order:
+                    rows = rows.sort_by([(name, "ascending") for name in order])
                 self.stage.upsert(program.query, collection, rows)
                 self._show(program)
 

@@ -20,8 +20,10 @@ from holdfast.runtime.plan.steps import (
     TableGroupByV1,
     TableSelect,
     TableSink,
+    TableSuppress,
+    sources_of,
 )
-from holdfast.runtime.plan.windows import WindowInfo, shape
+from holdfast.runtime.plan.windows import OutputRefinement, WindowInfo, shape
 from holdfast.runtime.program import (
     Append,
     MergeInto,
@@ -48,9 +50,10 @@ from holdfast.runtime.spark.fragment import Fragment
 from holdfast.runtime.spark.meaning import Meaning
 from holdfast.runtime.spark.relation import Relation, StreamRelation, TableRelation
 from holdfast.runtime.spark.views import decoded_view, remembered_view, state_view
+from holdfast.runtime.spark.windowed import closes, closing_windows, is_final, time_windows
 from holdfast.runtime.store.port import Layout, RideAlong
 from holdfast.runtime.store.schemas import rows_schema
-from holdfast.types import Column, Role, Schema
+from holdfast.types import Column, Role, Scalar, Schema
 
 
 def build_query(plan: QueryPlan, sources: Sources, release: Release = CURRENT) -> Program:
@@ -104,6 +107,12 @@ def _table(builder: Builder, sink: TableSink, collection: CollectionId) -> Table
     if aggregate is None:
         table = builder.table(top)
     else:
+        final = _is_final(top, aggregate)
+        if isinstance(aggregate, StreamWindowedAggregate) and (final or closes(aggregate)):
+            closing = closing_windows(builder, aggregate, collection, _used(top, aggregate), final=final)
+            table = _over(builder, top, aggregate, closing)
+            builder.end_stage(build_table_sink(sink, table), Upsert(collection, _order(table, final=final)))
+            return table
         aggregation = build_aggregate(
             aggregate, _grouped(builder, aggregate, collection), _used(top, aggregate), builder.meaning
         )
@@ -130,7 +139,7 @@ def _grouped(builder: Builder, aggregate: AggregateStep, collection: CollectionI
         case TableAggregate():
             raise unbuildable(aggregate)
         case StreamWindowedAggregate():
-            return builder.windows(aggregate, builder.stream(aggregate.source), collection)
+            return time_windows(builder, aggregate, collection)
         case StreamAggregate():
             return builder.stream(aggregate.source)
 
@@ -150,6 +159,8 @@ def _over(builder: Builder, step: Step, bottom: Step, relation: TableRelation) -
     if step is bottom:
         return relation
     match step:
+        case TableSuppress():
+            return _over(builder, step.source, bottom, relation)
         case TableFilter():
             return build_table_filter(step, _over(builder, step.source, bottom, relation), builder.meaning)
         case TableSelect():
@@ -185,9 +196,28 @@ def _is_plain(expression: Expression) -> bool:
 
 
 def _aggregate_below(step: Step) -> AggregateStep | None:
-    while isinstance(step, (TableFilter, TableSelect)):
+    while isinstance(step, (TableFilter, TableSelect, TableSuppress)):
         step = step.source
     return step if isinstance(step, StreamAggregate | StreamWindowedAggregate | TableAggregate) else None
+
+
+def _is_final(step: Step, bottom: AggregateStep) -> bool:
+    """Whether windows show only when they close: the aggregation says so, or a step above it."""
+    if isinstance(bottom, StreamWindowedAggregate) and is_final(bottom):
+        return True
+    while step is not bottom:
+        if isinstance(step, TableSuppress):
+            return step.refinement_info.output_refinement is OutputRefinement.FINAL
+        step = sources_of(step)[0]
+    return False
+
+
+def _order(table: TableRelation, *, final: bool) -> tuple[str, ...]:
+    """Windows are told as they close; of others, those that are gone come first."""
+    if not final:
+        return ("present",)
+    scalars = [f"k{i}" for i, type_ in enumerate(table.key_types[:-2]) if isinstance(type_, Scalar)]
+    return (table.keys[-1], *scalars)
 
 
 def _used(step: Step, bottom: Step) -> frozenset[str]:
@@ -195,6 +225,8 @@ def _used(step: Step, bottom: Step) -> frozenset[str]:
     used: set[str] = set()
     while step is not bottom:
         match step:
+            case TableSuppress():
+                pass
             case TableFilter():
                 used |= references(parse_expression(step.filter_expression))
             case TableSelect():

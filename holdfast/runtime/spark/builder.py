@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from holdfast.errors import Feature, NotYetSupported, PlanError
-from holdfast.names import CollectionId, ObjectName, StateId, TopicName
+from holdfast.names import ObjectName, StateId, TopicName
 from holdfast.runtime.expressions.parse import parse_schema
 from holdfast.runtime.plan.document import QueryPlan
-from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.steps import (
     SourceStep,
     Step,
@@ -26,7 +25,6 @@ from holdfast.runtime.plan.steps import (
     StreamSelectKeyV1,
     StreamSource,
     StreamTableJoin,
-    StreamWindowedAggregate,
     TableFilter,
     TableSelect,
     TableSelectKey,
@@ -36,8 +34,7 @@ from holdfast.runtime.plan.steps import (
     WindowedStreamSource,
     WindowedTableSource,
 )
-from holdfast.runtime.plan.window_text import parse_window
-from holdfast.runtime.plan.windows import OutputRefinement, SessionWindow, WindowInfo, shape
+from holdfast.runtime.plan.windows import WindowInfo, shape
 from holdfast.runtime.program import (
     Action,
     Changes,
@@ -45,9 +42,7 @@ from holdfast.runtime.program import (
     Hold,
     Input,
     Lookup,
-    MergeInto,
     ObjectInput,
-    Recall,
     Stage,
     TopicInput,
     stream_schema,
@@ -69,11 +64,10 @@ from holdfast.runtime.spark.builders.select_key import (
     build_table_select_key,
 )
 from holdfast.runtime.spark.builders.source import build_derived_stream, build_stream_source, build_table_source
-from holdfast.runtime.spark.builders.window import STREAM_TIME, STREAM_TIME_MERGE, Timed, build_windows
 from holdfast.runtime.spark.fragment import Fragment
 from holdfast.runtime.spark.meaning import Meaning
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation, held_stream, physical_key
-from holdfast.runtime.spark.views import decoded_view, held_view, lookup_view, object_view, state_view
+from holdfast.runtime.spark.views import decoded_view, held_view, lookup_view, object_view
 from holdfast.runtime.store.port import Layout
 from holdfast.runtime.store.schemas import rows_schema
 from holdfast.types import Column
@@ -169,25 +163,6 @@ class Builder:
         held = self.hold(held_stream(left))
         right = self._completed(held, step.right_source)
         return build_stream_table_join(step, left.over(held.view), right)
-
-    def windows(
-        self, step: StreamWindowedAggregate, source: StreamRelation, collection: CollectionId
-    ) -> StreamRelation:
-        """A grouped stream by window; beside it, the stream time is kept."""
-        window = step.window_expression
-        if isinstance(window, str):
-            window = parse_window(window)
-        if (
-            source.window is not None
-            or isinstance(window, SessionWindow)
-            or given(window.emit_strategy) is OutputRefinement.FINAL
-        ):
-            raise unbuildable(step)
-        state = StateId(f"{self.plan.query_id}/{step.properties.query_context}/StreamTime")
-        self.states.append((state, STREAM_TIME))
-        self.add_stage(Timed(source).fragment(), MergeInto(state, STREAM_TIME_MERGE, None, collection))
-        before = self.reads(Recall(state, state_view(state), rows_schema(STREAM_TIME)))
-        return build_windows(window, source, before)
 
     # -- tables --------------------------------------------------------------------------------------
 

@@ -35,5 +35,9 @@ def lookup_view(query: QueryId, stage: int, name: ObjectName) -> str:
     return "l_" + _digest(f"{query}\0{stage}\0{name}")
 
 
+def groups_view(state: StateId) -> str:
+    return "g_" + _digest(state)
+
+
 def _digest(text: str) -> str:
     return sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]

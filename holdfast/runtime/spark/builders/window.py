@@ -7,7 +7,7 @@ time is per partition and across keys. It is the state of a query; within a tick
 from dataclasses import dataclass, replace
 
 from holdfast.runtime.plan.presence import given
-from holdfast.runtime.plan.windows import HoppingWindow, TumblingWindow, shape
+from holdfast.runtime.plan.windows import HoppingWindow, SessionWindow, TumblingWindow, WindowExpression, shape
 from holdfast.runtime.serdes.window import end_sql
 from holdfast.runtime.spark.fragment import BAD, TS, Fragment, column
 from holdfast.runtime.spark.relation import REST, StreamRelation
@@ -23,42 +23,62 @@ STREAM_TIME_MERGE = Merge(initial=("CAST(NULL AS BIGINT)",), merged=("greatest(s
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A stream whose rows know the stream time (`st`) at which they came."""
+    """A stream whose rows know the stream time (`st`) at which they came, by one clock (`clk`) of several.
+
+    Partitions have a clock each. Where a key's rows can come from any of them there is one for all, and what comes in
+    a tick comes in the order of its timestamps.
+    """
 
     source: StreamRelation
+    by_partition: bool = True
+
+    @property
+    def clocked(self) -> str:
+        return f"SELECT *, {'part' if self.by_partition else 'CAST(0 AS INT)'} AS clk FROM ({self.source.sql})"
+
+    @property
+    def order(self) -> str:
+        """The order in which rows come."""
+        return "off" if self.by_partition else "ts, part, off"
 
     def fragment(self) -> Fragment:
-        """The stream time that the tick reaches, by partition: `k0, p0, ts, bad`."""
+        """The stream time that the tick reaches, by clock: `k0, p0, ts, bad`."""
         best = "max(IF(bad = 0, ts, NULL))"
-        sql = f"SELECT part AS k0, {best} AS p0, {best} AS ts, max(bad) AS bad FROM ({self.source.sql}) GROUP BY part"
+        sql = f"SELECT clk AS k0, {best} AS p0, {best} AS ts, max(bad) AS bad FROM ({self.clocked}) GROUP BY clk"
         return Fragment(sql, (column("k0", Scalar.INTEGER), column("p0", Scalar.BIGINT), TS, BAD))
 
     def sql(self, before: str) -> str:
-        """The rows with `st`; the view `before` has the stream time of partitions before the tick."""
+        """The rows with `st` and `clk`; the view `before` has the stream time of clocks before the tick."""
         so_far = (
             "max(IF(bad = 0, ts, NULL)) OVER "
-            "(PARTITION BY part ORDER BY off ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
+            f"(PARTITION BY clk ORDER BY {self.order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
         )
         chosen = [*self.source.keys, *self.source.values, *REST]
         return (
-            f"SELECT {', '.join(chosen)}, greatest(so_far, b_time) AS st "
-            f"FROM (SELECT *, {so_far} AS so_far FROM ({self.source.sql})) s LEFT JOIN "
-            f"(SELECT k0 AS b_part, c0 AS b_time FROM {before}) b ON part = b_part"
+            f"SELECT {', '.join(chosen)}, clk, greatest(so_far, b_time) AS st "
+            f"FROM (SELECT *, {so_far} AS so_far FROM ({self.clocked})) s LEFT JOIN "
+            f"(SELECT k0 AS b_clock, c0 AS b_time FROM {before}) b ON clk = b_clock"
         )
 
 
-def build_windows(window: TumblingWindow | HoppingWindow, source: StreamRelation, before: str) -> StreamRelation:
-    """The rows by window: the key is followed by its start and its end."""
-    size = window.size.millis
-    advance = window.advance_by.millis if isinstance(window, HoppingWindow) else size
+def grace_of(window: WindowExpression) -> int:
+    """How long after its end a window takes late rows, in milliseconds."""
     given_grace = given(window.grace_period)
-    grace = max(DAY_MS - size, 0) if given_grace is None else given_grace.millis
+    if given_grace is not None:
+        return given_grace.millis
+    length = window.gap if isinstance(window, SessionWindow) else window.size
+    return max(DAY_MS - length.millis, 0)
+
+
+def build_windows(window: TumblingWindow | HoppingWindow, timed: Timed, before: str) -> StreamRelation:
+    """The rows by window: the key is followed by its start and its end."""
+    source, size, grace = timed.source, window.size.millis, grace_of(window)
+    advance = window.advance_by.millis if isinstance(window, HoppingWindow) else size
     first = f"greatest(ts - {size} + {advance}, 0) div {advance} * {advance}"
     starts = f"explode(IF(bad > 0, array(0L), sequence({first}, ts, {advance}L)))"
     count = len(source.key)
     keys = [*source.keys, f"ws AS k{count}", f"{end_sql('ws', size)} AS k{count + 1}"]
-    inner = f"SELECT *, {starts} AS ws FROM ({Timed(source).sql(before)})"
-    sql = (
-        f"SELECT {', '.join([*keys, *source.values, *REST])} FROM ({inner}) WHERE bad > 0 OR ws + {size} > st - {grace}"
-    )
+    inner = f"SELECT *, {starts} AS ws FROM ({timed.sql(before)})"
+    chosen = [*keys, *source.values, *REST, "clk"]
+    sql = f"SELECT {', '.join(chosen)} FROM ({inner}) WHERE bad > 0 OR ws + {size} > st - {grace}"
     return replace(source, sql=sql, headers=False, window=shape(window))
