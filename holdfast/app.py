@@ -45,6 +45,7 @@ from holdfast.runtime.spark.session import Sessions, open_sessions
 from holdfast.runtime.store.duckdb.files import set_aside
 from holdfast.runtime.store.duckdb.store import DuckDbStore, open_store
 from holdfast.runtime.tick import Ticker
+from holdfast.serving.evaluated import QuerySubscription
 from holdfast.serving.insert import row_of
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows, key_lookup
 from holdfast.serving.pull import pull
@@ -310,7 +311,8 @@ class Service:
             if len(self._pushes) >= self.settings.max_push_queries:
                 raise NotSupported("too many push queries are open", hint="Close some of them.")
         if isinstance(bound, BoundSubscribe):
-            started: Pushing = TableSubscription(bound, self._rows, self._times, self._wakeup)
+            subscription = TableSubscription if isinstance(bound.select, BoundSelect) else QuerySubscription
+            started: Pushing = subscription(bound, self._rows, self._times, self._wakeup)
         elif isinstance(bound.relation, Stream):
             place = self._streams.start(bound.relation, earliest=earliest)
             started = StreamPush(bound, self._streams, self._rows, self._wakeup, place)

@@ -6,9 +6,7 @@ from holdfast.catalog.objects import CatalogObject, Stream
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import (
     BindError,
-    Feature,
     NotSupported,
-    NotYetSupported,
     Position,
     UnknownColumn,
     WrongObjectKind,
@@ -29,14 +27,6 @@ FLAGS = ("SNAPSHOT", "PROGRESS")
 def bind_subscribe(statement: sql.Subscribe, catalog: Catalog) -> BoundSubscribe:
     select = _select(statement.target, catalog)
     bound = bind_select(select, catalog)
-    if isinstance(bound, BoundRead):
-        raise NotYetSupported(
-            Feature.CLAUSE,
-            "SUBSCRIBE to a computed query",
-            "SUBSCRIBE to a query that joins, groups or sorts is not supported yet",
-            hint="Keep the result in a table with CREATE TABLE … AS, and subscribe to that.",
-            position=select.position,
-        )
     flags = _flags(statement.options)
     return BoundSubscribe(
         select=bound,
@@ -62,7 +52,7 @@ def _select(target: sql.Identifier | sql.Select, catalog: Catalog) -> sql.Select
             "Leave it out: a subscription goes on until UP TO.",
         ),
         ("AS OF", target.as_of is not None, "Write AS OF after the brackets, where it is the time to begin at."),
-        ("LIMIT", target.limit is not None, "Leave it out."),
+        ("LIMIT", target.limit is not None and not target.order_by, "Leave it out, or say with ORDER BY which rows."),
     )
     for clause, is_given, hint in given:
         if is_given:
@@ -95,16 +85,19 @@ def _flags(options: Sequence[sql.Property]) -> dict[str, bool]:
     return found
 
 
-def _key(columns: Sequence[sql.Identifier], bound: BoundSelect) -> tuple[int, ...]:
-    """The places of the key columns in the query. Together they must tell the rows of the table apart."""
+def _key(columns: Sequence[sql.Identifier], bound: BoundSelect | BoundRead) -> tuple[int, ...]:
+    """The places of the key columns in the query. Over one table, together they must tell its rows apart."""
+    reads = bound.relation.name if isinstance(bound, BoundSelect) else "the query"
     names = [column.name for column in bound.columns]
     places: list[int] = []
     for column in columns:
         if column.text not in names:
-            raise UnknownColumn(column.text, relation=bound.relation.name, known=names, position=column.position)
+            raise UnknownColumn(column.text, relation=reads, known=names, position=column.position)
         if names.index(column.text) in places:
             raise BindError(f'key column "{column.text}" is given twice', position=column.position)
         places.append(names.index(column.text))
+    if isinstance(bound, BoundRead):
+        return tuple(places)
     selected = {e.name for e in (bound.columns[place].expression for place in places) if isinstance(e, ColumnRef)}
     window = tuple(WINDOW_BOUNDS)[:1] if bound.relation.window is not None else ()
     missing = [name for name in (*(c.name for c in bound.relation.schema.key), *window) if name not in selected]

@@ -256,7 +256,7 @@ class BoundSelect:
 class BoundSubscribe:
     """A query whose changes a client follows. `key` are the places of ENVELOPE UPSERT's columns in the query."""
 
-    select: BoundSelect
+    select: BoundSelect | BoundRead
     snapshot: bool = True
     progress: bool = False
     as_of: BoundAsOf | None = None

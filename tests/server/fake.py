@@ -24,8 +24,8 @@ from holdfast.runtime.store.port import Time
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows
 from holdfast.serving.meter import Meter
 from holdfast.serving.results import PullResult, PushBatch, ResultColumn
+from holdfast.serving.subscribe import told_by
 from holdfast.serving.subscriptions import Subscription
-from holdfast.serving.updates import Updates
 from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundAssertTopic, BoundExplain, BoundInsert, BoundSelect, BoundSubscribe
@@ -75,7 +75,7 @@ class FakePush:
         self.meter = Meter()
         self.bound = bound
         if isinstance(bound, BoundSubscribe):
-            self.columns = Updates(bound).columns
+            self.columns = told_by(bound).columns
         else:
             self.columns = tuple(ResultColumn(column.name, column.type) for column in bound.columns)
         self.closed = threading.Event()

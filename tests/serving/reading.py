@@ -12,8 +12,10 @@ from holdfast.runtime.progress import Progress, Status
 from holdfast.runtime.spark.engine import Engine
 from holdfast.runtime.store import schemas
 from holdfast.runtime.store.port import Time
+from holdfast.serving.evaluated import QuerySubscription
 from holdfast.serving.pull import pull
 from holdfast.serving.push import TablePush
+from holdfast.serving.pushing import Pushing
 from holdfast.serving.read import read
 from holdfast.serving.results import PullResult
 from holdfast.serving.rows import RowReader
@@ -85,11 +87,12 @@ class Reading:
         reader = RowReader(store, self.engine) if store is not None else self.rows
         return TablePush(bound, reader, self.times, self.wakeup, snapshot=snapshot, marked=marked)
 
-    def subscribe(self, text: str, store: Any = None) -> TableSubscription:
+    def subscribe(self, text: str, store: Any = None) -> Pushing:
         bound = bind(parse(text)[0].statement, self.driver.catalog)
         assert isinstance(bound, BoundSubscribe)
         reader = RowReader(store, self.engine) if store is not None else self.rows
-        return TableSubscription(bound, reader, self.times, self.wakeup)
+        subscription = TableSubscription if isinstance(bound.select, BoundSelect) else QuerySubscription
+        return subscription(bound, reader, self.times, self.wakeup)
 
     def close(self) -> None:
         self.driver.close()

@@ -249,3 +249,64 @@ def test_both_dialects_tell_the_same(engine, tmp_path) -> None:
     here.close()
     spark.close()
     reading.close()
+
+
+def test_any_other_query_is_compared_at_each_time(reading: Reading) -> None:
+    start = reading.put("T", {"a": (1, "x"), "b": (2, "x"), "c": (3, "y")})
+    push = reading.subscribe("SUBSCRIBE (SELECT s, SUM(n) AS total FROM t GROUP BY s) WITH (PROGRESS);")
+    assert names(push) == ["mz_timestamp", "mz_progressed", "mz_diff", "S", "TOTAL"]
+    found = rows(push)
+    assert sorted(found[:2]) == [(start, False, 1, "x", 3), (start, False, 1, "y", 3)]
+    assert found[2:] == [(start + 1, True, None, None, None)]
+    one = reading.put("T", {"a": (5, "x")})
+    reading.put("T", {"b": (2, "x")})
+    two = reading.put("T", {"c": None})
+    assert rows(push) == [
+        (one, False, -1, "x", 3),
+        (one, False, 1, "x", 7),
+        (one + 1, True, None, None, None),
+        (two, False, -1, "y", 3),
+        (two + 1, True, None, None, None),
+    ], "a time at which the answer stayed the same is not told"
+    assert push.held == two
+    push.close()
+    assert least_hold(reading) == reading.now
+
+
+def test_a_query_over_two_tables_is_read_at_one_time(reading: Reading) -> None:
+    reading.put("I", {1: (10,), 2: (20,)})
+    start = reading.put("T", {"a": (1, "x")})
+    push = reading.subscribe("SUBSCRIBE (SELECT t.id, i.n FROM t JOIN i ON t.n = i.id);")
+    assert rows(push) == [(start, 1, "a", 10)]
+    one, two = reading.put("T", {"a": (2, "x")}), reading.put("I", {2: None})
+    assert rows(push) == [(one, -1, "a", 10), (one, 1, "a", 20), (two, -1, "a", 20)]
+    push.close()
+
+
+def test_resuming_another_query(reading: Reading) -> None:
+    reading.put("T", {"a": (1, "x")})
+    at = reading.now
+    one = reading.put("T", {"b": (2, "x")})
+    query = "(SELECT COUNT(*) AS n FROM t)"
+    push = reading.subscribe(f"SUBSCRIBE {query} WITH (SNAPSHOT = false) AS OF {at} UP TO {one + 1};")
+    assert rows(push) == [(one, -1, 1), (one, 1, 2)]
+    with pytest.raises(StopIteration):
+        push.next(0)
+    with pytest.raises(BadTime):
+        reading.subscribe(f"SUBSCRIBE {query} AS OF {one} UP TO {at};")
+    later = reading.subscribe(f"SUBSCRIBE {query} AS OF {reading.now + 1};")
+    assert rows(later) == []
+    two = reading.put("T", {"c": (1, "x")})
+    assert rows(later) == [(two, 1, 3)]
+    later.close()
+    assert least_hold(reading) == reading.now
+
+
+def test_an_envelope_of_another_query_tells_keys_that_are_not_unique(reading: Reading) -> None:
+    start = reading.put("T", {"a": (1, "x"), "b": (2, "y"), "c": (2, "z")})
+    push = reading.subscribe("SUBSCRIBE (SELECT DISTINCT n, s FROM t) ENVELOPE UPSERT (KEY (n));")
+    assert sorted(rows(push)) == [(start, "key_violation", 2, None), (start, "upsert", 1, "x")]
+    one = reading.put("T", {"a": (1, "w")})
+    two = reading.put("T", {"a": None})
+    assert rows(push) == [(one, "upsert", 1, "w"), (two, "delete", 1, None)]
+    push.close()

@@ -77,7 +77,7 @@ REFUSED = [
     ("SUBSCRIBE (SELECT id FROM users AS OF 3)", NotSupported, "AS OF cannot be used in the query of a SUBSCRIBE",
      "Write AS OF after the brackets, where it is the time to begin at.", 12),
     ("SUBSCRIBE (SELECT id FROM users LIMIT 3)", NotSupported, "LIMIT cannot be used in the query of a SUBSCRIBE",
-     "Leave it out.", 12),
+     "Leave it out, or say with ORDER BY which rows.", 12),
     ("SUBSCRIBE (SELECT id FROM users) ENVELOPE UPSERT (KEY (nam))", BindError,
      'column "NAM" does not exist in "USERS"', "Known columns are: ID.", 56),
     ("SUBSCRIBE users ENVELOPE UPSERT (KEY (name))", BindError, 'KEY does not tell the rows of "USERS" apart',

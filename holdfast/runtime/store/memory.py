@@ -414,6 +414,11 @@ class MemoryStore:
         del rows
         return [ChangeRange(after, to)] if self.changes(collection, after, to).num_rows else []
 
+    def change_times(self, collection: CollectionId, after: Time, to: Time) -> Sequence[Time]:
+        held = self._readable(collection, after)
+        self._readable(collection, to)
+        return sorted({change.time for change in held.changes if after < change.time <= to})
+
     def changed_at(self, collection: CollectionId) -> Time:
         return self.collection(collection).written
 

@@ -349,6 +349,9 @@ class Store(Protocol):
     def change_ranges(self, collection: CollectionId, after: Time, to: Time, *, rows: int) -> Sequence[ChangeRange]:
         """How to read the same in parts of at most `rows`: whole ticks, or some keys of a tick that is larger."""
 
+    def change_times(self, collection: CollectionId, after: Time, to: Time) -> Sequence[Time]:
+        """The times at which the collection changed, with ``after < time <= to``, in order."""
+
     def changed_at(self, collection: CollectionId) -> Time:
         """The time of the last tick that changed the collection: nothing came after it."""
 

@@ -38,6 +38,14 @@ def change_ranges(core: Core, collection: Collection, after: Time, to: Time, row
     return found
 
 
+def change_times(core: Core, collection: Collection, after: Time, to: Time) -> list[Time]:
+    contents = Contents.of(core, collection)
+    sql = f"SELECT DISTINCT until FROM ({contents.history()}) WHERE until > {after} AND until <= {to} ORDER BY until"
+    with telling(), closing(core.database.cursor()) as cursor:
+        contents.register(cursor)
+        return [Time(time) for (time,) in cursor.execute(sql).fetchall()]
+
+
 def _by_keys(cursor: duckdb.DuckDBPyConnection, contents: Contents, time: Time, rows: int) -> list[ChangeRange]:
     starts = (
         f"SELECT k FROM (SELECT k, row_number() OVER (ORDER BY k) - 1 AS n FROM ({contents.history()}) "

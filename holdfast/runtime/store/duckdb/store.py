@@ -241,6 +241,11 @@ class DuckDbStore:
         with self._core.holding(collection, after) as held:
             return change_ranges.change_ranges(self._core, held, after, to, rows)
 
+    def change_times(self, collection: CollectionId, after: Time, to: Time) -> Sequence[Time]:
+        self._core.readable(collection, to)
+        with self._core.holding(collection, after) as held:
+            return change_ranges.change_times(self._core, held, after, to)
+
     def changed_at(self, collection: CollectionId) -> Time:
         with self._core.times:
             return self._core.objects.collection(collection).written
