@@ -21,7 +21,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {
     "quickstart": 10,
     "streams": 6,
-    "tables": 7,
+    "tables": 8,
     "user-functions": 6,
     "pull-queries": 9,
     "push-queries": 4,

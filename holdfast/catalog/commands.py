@@ -7,7 +7,7 @@ record. What this release cannot read becomes an INCOMPATIBLE entry with the rea
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import reduce
+from functools import partial, reduce
 from typing import Self, assert_never
 
 from holdfast.catalog.objects import NO_PROPERTIES, QueryEntry, QueryState, Stream, Table, TopicSettings
@@ -40,6 +40,8 @@ PARTITIONS = "holdfast.topic.partitions"
 REPLICAS = "holdfast.topic.replicas"
 RETENTION_MS = "holdfast.topic.retention.ms"
 DELETE_TOPIC = "holdfast.topic.delete"
+RETAIN_MS = "holdfast.retain.history.ms"
+"""How long a table keeps its history; empty when it is to be the default again."""
 EVERY_QUERY = "ALL"
 
 
@@ -183,7 +185,7 @@ def apply_plan(catalog: Catalog, command: Command, encoded: bytes) -> Catalog:
 def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: QueryId | None) -> Catalog:
     match ddl:
         case CreateStream() | CreateTable():
-            kind = Stream if isinstance(ddl, CreateStream) else Table
+            kind = Stream if isinstance(ddl, CreateStream) else partial(Table, retain_ms=_retained(command))
             return catalog.without_object(ddl.source_name).with_object(
                 kind(
                     name=ddl.source_name,
@@ -201,7 +203,7 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
         case DropSource():
             return catalog.without_object(ddl.source_name)
         case AlterSource():
-            return _alter(catalog, ddl)
+            return _alter(catalog, ddl, command)
         case RegisterType():
             return catalog.with_type(ddl.type_name, parse_type(ddl.type))
         case DropType():
@@ -229,8 +231,10 @@ def _function(ddl: CreateFunction) -> UserFunction:
     )
 
 
-def _alter(catalog: Catalog, ddl: AlterSource) -> Catalog:
+def _alter(catalog: Catalog, ddl: AlterSource, command: Command) -> Catalog:
     altered = catalog.object(ddl.source_name)
+    if isinstance(altered, Table) and RETAIN_MS in command.properties:
+        altered = replace(altered, retain_ms=_retained(command))
     added = tuple(column for text in ddl.new_columns for column in parse_schema(text).columns)
     schema = Schema((*altered.schema.columns, *added))
     return catalog.with_object(replace(altered, schema=schema))
@@ -304,6 +308,11 @@ def _loose(plan: bytes | None) -> dict[str, jsontext.JsonValue]:
 
 def _reason(error: HoldfastError) -> str:
     return f"{error.message}. {error.detail}" if error.detail else error.message
+
+
+def _retained(command: Command) -> int | None:
+    text = command.properties.get(RETAIN_MS, "")
+    return int(text) if text.isdecimal() else None
 
 
 def _topic_settings(properties: Mapping[str, str]) -> TopicSettings:

@@ -60,7 +60,7 @@ class Stream:
 class Table:
     """The latest row per key of a changelog topic or of a query. `query` is the query that writes it.
 
-    With `window`, there is a row per key and window.
+    With `window`, there is a row per key and window. `retain_ms` is how long it keeps its history; None is the default.
     """
 
     KIND: ClassVar[str] = "table"
@@ -74,6 +74,7 @@ class Table:
     statement: str = ""
     query: QueryId | None = None
     topic_settings: TopicSettings = field(default_factory=TopicSettings)
+    retain_ms: int | None = None
 
     @property
     def derived(self) -> bool:

@@ -84,7 +84,16 @@ class Cluster:
             goes_on = known is not None and known.status is Status.PAUSED and entry.state is QueryState.RUNNING
             if goes_on or (known is None and entry.state is not QueryState.INCOMPATIBLE):
                 self._start(entry.id, partial(self._query_program, entry), latest=_latest(entry))
+        self._retain(catalog)
         self._installed_at = time.monotonic()
+
+    def _retain(self, catalog: Catalog) -> None:
+        """Keep the history of each table for as long as its statement says."""
+        there = self._store.collections()
+        for table in catalog.tables:
+            if CollectionId(table.name) in there:
+                window_ms = WINDOW_MS if table.retain_ms is None else table.retain_ms
+                self._store.set_window(CollectionId(table.name), window_ms)
 
     def pause(self) -> None:
         """Stop what the catalog has paused, where it is now. Between ticks, and not before rows can be published."""

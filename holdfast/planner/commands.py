@@ -5,6 +5,7 @@ from typing import assert_never
 
 from holdfast.catalog.commands import (
     DELETE_TOPIC,
+    RETAIN_MS,
     Command,
     CommandAction,
     CommandId,
@@ -89,7 +90,10 @@ def _kept(bound: Plannable) -> Mapping[str, str]:
     """What a command says besides its plan."""
     match bound:
         case BoundCreateSource() | BoundCreateAs():
-            return topic_properties(bound.target.topic_settings)
+            retained = {} if bound.target.retain_ms is None else {RETAIN_MS: str(bound.target.retain_ms)}
+            return {**topic_properties(bound.target.topic_settings), **retained}
+        case BoundAlter(retains=True):
+            return {RETAIN_MS: "" if bound.retain_ms is None else str(bound.retain_ms)}
         case BoundDrop(delete_topic=True):
             return {DELETE_TOPIC: "true"}
         case _:

@@ -1,10 +1,12 @@
-"""ALTER STREAM and ALTER TABLE: columns are added, never changed or taken away."""
+"""ALTER STREAM and ALTER TABLE: columns are added, never changed or taken away; how long history is kept."""
 
+from holdfast.catalog.objects import Table
 from holdfast.catalog.snapshot import Catalog, wrong_kind
 from holdfast.errors import BindError, NotSupported
 from holdfast.sql import statements as sql
 from holdfast.sql.bound import BoundAlter
 from holdfast.sql.formats import check_value
+from holdfast.sql.properties import no_history, retained_ms
 from holdfast.sql.relation import RESERVED_COLUMNS
 from holdfast.types import Column
 
@@ -14,6 +16,11 @@ def bind_alter(statement: sql.Alter, catalog: Catalog) -> BoundAlter:
     found = catalog.object(name, kind=statement.kind.lower(), position=position)
     if statement.kind.lower() != found.KIND:
         raise wrong_kind(found, wanted=statement.kind.lower(), position=position)
+    if statement.retain is not None:
+        if not isinstance(found, Table):
+            raise no_history(name, statement.retain.position)
+        given = statement.retain if statement.retain.value is not None else None
+        return BoundAlter(target=found, columns=(), retains=True, retain_ms=retained_ms(given))
     if found.read_only:
         raise NotSupported(f'{found.KIND} "{name}" is a SOURCE and cannot be altered', position=position)
     if found.derived:

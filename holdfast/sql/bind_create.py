@@ -22,7 +22,7 @@ from holdfast.sql.bind_joins import is_stream
 from holdfast.sql.bind_query import bind_query
 from holdfast.sql.bound import BoundColumn, BoundCreateAs, BoundCreateSource, BoundNothing, BoundQuery, Target
 from holdfast.sql.formats import KAFKA, NONE, build_formats, check_key, check_value, format_info, wrap_features
-from holdfast.sql.properties import OF_SOURCES, WithProperties, read_properties
+from holdfast.sql.properties import OF_SOURCES, WithProperties, no_history, read_properties
 from holdfast.sql.relation import RESERVED_COLUMNS
 from holdfast.sql.windows import result_window
 from holdfast.types import Array, Column, Role, Scalar, Schema, Struct, StructField
@@ -208,7 +208,14 @@ def _target(
         timestamp=_timestamp(with_, schema, statement.name.text),
         topic_settings=with_.topic_settings,
         or_replace=statement.or_replace,
+        retain_ms=_retained(statement, with_),
     )
+
+
+def _retained(statement: sql.CreateSource | sql.CreateAs, with_: WithProperties) -> int | None:
+    if with_.retain_ms is not None and statement.kind is sql.ObjectKind.STREAM:
+        raise no_history(statement.name.text, with_.position(sql.RETAIN_HISTORY))
+    return with_.retain_ms
 
 
 # ---- columns

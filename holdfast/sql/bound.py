@@ -60,6 +60,7 @@ class Target:
     topic_settings: TopicSettings = field(default_factory=TopicSettings)
     or_replace: bool = False
     read_only: bool = False
+    retain_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,10 +189,12 @@ class BoundDropFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundAlter:
-    """Columns to add to an object."""
+    """Columns to add to an object, or for how long it keeps its history: `retain_ms`, None for the default."""
 
     target: CatalogObject
     columns: tuple[Column, ...]
+    retains: bool = False
+    retain_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.catalog.objects import TopicSettings
-from holdfast.errors import BindError, Feature, NotYetSupported, Position, UnknownProperty
+from holdfast.errors import BadTime, BindError, Feature, NotYetSupported, Position, UnknownProperty
 from holdfast.names import TopicName, folded
 from holdfast.runtime.plan.windows import Duration, OutputRefinement, WindowInfo, WindowTime, WindowType
+from holdfast.sql.duration_texts import EXAMPLES, duration_ms
 from holdfast.sql.statements import Property
 from holdfast.sql.transform_query import UNITS
 
@@ -24,6 +25,7 @@ COMMON = (
     "WRAP_SINGLE_VALUE",
     "KEY_DELIMITER",
     "VALUE_DELIMITER",
+    "RETAIN_HISTORY",
 )
 OF_SOURCES = (*COMMON, "WINDOW_TYPE", "WINDOW_SIZE")
 OF_INSERTS = ("QUERY_ID",)
@@ -44,6 +46,7 @@ LATER = (
 
 NAMED_DELIMITERS = ("SPACE", "TAB")
 MAX_TOPIC_NAME = 249
+MAX_RETAIN_MS = 10 * 366 * 86_400_000
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+\Z")
 
 
@@ -62,11 +65,39 @@ class WithProperties:
     value_delimiter: str | None = None
     window: WindowInfo | None = None
     query_id: str | None = None
+    retain_ms: int | None = None
     positions: Mapping[str, Position | None]
 
     def position(self, *names: str) -> Position | None:
         """Where the first of these properties that was given stands."""
         return next((self.positions[name] for name in names if name in self.positions), None)
+
+
+def no_history(stream: str, position: Position | None) -> BindError:
+    return BindError(
+        f'"{stream}" is a stream and keeps no history',
+        detail="A stream is its topic: the topic's retention says how long its records are kept.",
+        hint="RETAIN HISTORY is for tables.",
+        position=position,
+    )
+
+
+def retained_ms(item: Property | None) -> int | None:
+    """The milliseconds of RETAIN HISTORY."""
+    text = _text(item)
+    if text is None:
+        return None
+    assert item is not None
+    found = duration_ms(text)
+    if found is None:
+        raise BadTime(f"'{text}' cannot be read as a duration", hint=EXAMPLES, position=item.position)
+    if not 1 <= found <= MAX_RETAIN_MS:
+        raise BadTime(
+            f"RETAIN HISTORY cannot be FOR '{text}'",
+            detail="It is from a millisecond to ten years.",
+            position=item.position,
+        )
+    return found
 
 
 def read_properties(properties: tuple[Property, ...], known: Sequence[str] = COMMON) -> WithProperties:
@@ -104,6 +135,7 @@ def read_properties(properties: tuple[Property, ...], known: Sequence[str] = COM
         value_delimiter=_delimiter(given.get("VALUE_DELIMITER")),
         window=_window(given.get("WINDOW_TYPE"), given.get("WINDOW_SIZE")),
         query_id=_upper(_text(given.get("QUERY_ID"))),
+        retain_ms=retained_ms(given.get("RETAIN_HISTORY")),
         positions={name: item.position for name, item in given.items()},
     )
 

@@ -338,12 +338,19 @@ class DropFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alter:
-    """`ALTER STREAM|TABLE name ADD [COLUMN] column type, …`."""
+    """`ALTER STREAM|TABLE name ADD [COLUMN] column type, …` or `SET|RESET (RETAIN HISTORY …)`.
+
+    `retain` is for how long history is kept; its value is None where that is to be the default again.
+    """
 
     kind: ObjectKind
     name: Identifier
     columns: tuple[ColumnDefinition, ...]
+    retain: Property | None = None
     position: Position | None = field(default=None, compare=False, repr=False)
+
+
+RETAIN_HISTORY = "RETAIN_HISTORY"
 
 
 class Listing(StrEnum):

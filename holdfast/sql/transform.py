@@ -292,6 +292,19 @@ class StatementTransformer(QueryTransformer):
         keyword, kind, name, *columns = children
         return sql.Alter(kind=kind, name=_identifier(name), columns=tuple(columns), position=position_of(keyword))
 
+    def alter_set(self, children: Children) -> sql.Alter:
+        keyword, kind, name, *_, retained = children
+        return sql.Alter(kind=kind, name=_identifier(name), columns=(), retain=retained, position=position_of(keyword))
+
+    def alter_reset(self, children: Children) -> sql.Alter:
+        keyword, kind, name, *_ = children
+        position = position_of(keyword)
+        retained = sql.Property(sql.RETAIN_HISTORY, None, position)
+        return sql.Alter(kind=kind, name=_identifier(name), columns=(), retain=retained, position=position)
+
+    def retain_history(self, children: Children) -> sql.Property:
+        return sql.Property(sql.RETAIN_HISTORY, unquote(str(children[-1])), position_of(children[0]))
+
     def added_column(self, children: Children) -> sql.ColumnDefinition:
         name, type_ = children
         return sql.ColumnDefinition(str(name), type_, position=name.position)

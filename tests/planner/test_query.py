@@ -247,6 +247,17 @@ def test_altering_adds_columns():
     assert str(altered.schema) == "`ID` INTEGER KEY, `METHOD` STRING, `AT_` BIGINT, `NOTE` STRING"
 
 
+def test_how_long_a_table_keeps_its_history_is_in_the_command():
+    create = "CREATE TABLE kept (id INT PRIMARY KEY, n INT) WITH (KAFKA_TOPIC='kept', VALUE_FORMAT='JSON', {});"
+    for written in ("RETAIN HISTORY = FOR '1h'", "RETAIN HISTORY FOR '60 minutes'", "RETAIN_HISTORY = '1h'"):
+        assert catalog_of(create.format(written), CATALOG).table("KEPT").retain_ms == 3_600_000
+    kept = catalog_of(create.format("RETAIN HISTORY = FOR '1h'"), CATALOG)
+    longer = catalog_of("ALTER TABLE kept SET (RETAIN HISTORY = FOR '2 days');", kept)
+    assert longer.table("KEPT").retain_ms == 172_800_000
+    assert longer.table("KEPT").schema == kept.table("KEPT").schema
+    assert catalog_of("ALTER TABLE kept RESET (RETAIN HISTORY);", longer).table("KEPT").retain_ms is None
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

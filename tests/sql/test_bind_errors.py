@@ -3,6 +3,7 @@
 import pytest
 
 from holdfast.errors import (
+    BadTime,
     BindError,
     DependentObjects,
     DuplicateObject,
@@ -260,6 +261,10 @@ REST = [
      "Add EMIT CHANGES to follow it.", 15),
     ("SELECT * FROM views EMIT ALL", WrongObjectKind, 'EMIT ALL needs a table, and "VIEWS" is a stream',
      "SET 'auto.offset.reset'='earliest' and use EMIT CHANGES: past rows come first, then new ones.", 15),
+    ("ALTER TABLE users SET (RETAIN HISTORY = FOR 'long')", BadTime, "'long' cannot be read as a duration",
+     "Write it as '1h', '90 minutes' or '1 day 6 hours'.", 24),
+    ("ALTER STREAM views SET (RETAIN HISTORY = FOR '1h')", BindError, '"VIEWS" is a stream and keeps no history',
+     "RETAIN HISTORY is for tables.", 25),
     ("SELECT COUNT(*) FROM users EMIT CHANGES", NotYetSupported, "COUNT is not supported in a SELECT yet",
      "Keep the aggregate in a table with CREATE TABLE … AS, and select from that.", 8),
     ("SELECT name FROM users GROUP BY name EMIT CHANGES", NotYetSupported, "GROUP BY is not supported in a SELECT yet",

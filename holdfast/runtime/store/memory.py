@@ -271,6 +271,9 @@ class MemoryStore:
     def create_collection(self, collection: CollectionId, layout: Layout, *, window_ms: int) -> None:
         self._collections.setdefault(collection, Collection(layout, window_ms))
 
+    def set_window(self, collection: CollectionId, window_ms: int) -> None:
+        self.collection(collection).window_ms = window_ms
+
     def drop_collection(self, collection: CollectionId) -> None:
         self._collections.pop(collection, None)
         self._holds = {token: held for token, held in self._holds.items() if held[0] != collection}

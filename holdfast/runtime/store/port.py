@@ -249,6 +249,9 @@ class Store(Protocol):
         history starts.
         """
 
+    def set_window(self, collection: CollectionId, window_ms: int) -> None:
+        """Keep history for so long behind upper from now on. What is forgotten already stays forgotten."""
+
     def drop_collection(self, collection: CollectionId) -> None: ...
 
     def collections(self) -> Mapping[CollectionId, Layout]: ...

@@ -220,6 +220,11 @@ class StoreMachine(RuleBasedStateMachine):
         for store in self.stores():
             store.drop_kept(holds)
 
+    @rule(id_=COLLECTIONS, window=st.sampled_from([0, 3, 20]))
+    def set_window(self, id_, window) -> None:
+        for store in self.stores():
+            store.set_window(id_, window)
+
     @rule(limit=st.integers(1, 10))
     def compact(self, limit) -> None:
         assert self.duck.compact(limit=limit) == self.model.compact(limit=limit)

@@ -32,6 +32,16 @@ def create_collection(core: Core, id_: CollectionId, layout: Layout, window_ms: 
         core.objects.next_number += 1
 
 
+def set_window(core: Core, id_: CollectionId, window_ms: int) -> None:
+    changed = core.objects.collection(id_)
+    if changed.window_ms == window_ms:
+        return
+    with core.transaction() as run:
+        run.execute("UPDATE objects SET window_ms = ? WHERE number = ?", [window_ms, changed.number])
+    with core.times:
+        changed.window_ms = window_ms
+
+
 def create_state(core: Core, id_: StateId, layout: Layout) -> None:
     if id_ in core.objects.states:
         return

@@ -90,6 +90,10 @@ class DuckDbStore:
         with self._core.writing:
             catalog.create_collection(self._core, collection, layout, window_ms)
 
+    def set_window(self, collection: CollectionId, window_ms: int) -> None:
+        with self._core.writing:
+            catalog.set_window(self._core, collection, window_ms)
+
     def drop_collection(self, collection: CollectionId) -> None:
         with self._core.writing:
             catalog.drop_collection(self._core, collection)
