@@ -32,6 +32,7 @@ STANDS_FOR = {
     "type": "type",
     "literal": "value",
     "property": "name = value",
+    "with_item": "name = value",
     "query": "query",
     "union_part": "UNION [ALL] query",
     "relation": "relation",
