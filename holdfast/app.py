@@ -10,6 +10,7 @@ from threading import Event, Lock
 
 import pyarrow as pa
 
+from holdfast.backup.restoring import read_restored
 from holdfast.catalog.commands import Command, CommandId, decode_command, encode_command, fold
 from holdfast.catalog.objects import CatalogObject, QueryEntry, QueryState, Stream, Table
 from holdfast.catalog.snapshot import EMPTY, Catalog
@@ -17,6 +18,7 @@ from holdfast.config import Settings
 from holdfast.coordinator import processing_log
 from holdfast.coordinator.assertions import assert_topic
 from holdfast.coordinator.backfill import Backfill
+from holdfast.coordinator.backups import Backups
 from holdfast.coordinator.clock import Clock, wall_clock
 from holdfast.coordinator.cluster import Cluster
 from holdfast.coordinator.commands import Commands, Done
@@ -110,10 +112,12 @@ class Service:
         sessions: Sessions,
         store: DuckDbStore,
         *,
+        broker: EmbeddedBroker | None = None,
         progress: Callable[[str], None] = quiet,
     ) -> None:
-        """Takes over the store, not the sessions."""
+        """Takes over the store, not the sessions and not the broker."""
         self.settings = settings
+        self._broker = broker
         self._sessions, self._store = sessions, store
         self._processes = ExitStack()
         self._failed = Event()
@@ -130,11 +134,14 @@ class Service:
         """Join the parts and recover. What a refused start has opened, `undo` closes."""
         settings, store = self.settings, self._store
         self._admin = Admin(settings)
+        restored = read_restored(settings.data_dir)
+        if restored is not None:
+            restored.check(settings.service_id, self._admin.cluster_id())
         self._admin.create(TopicSpec(name=settings.processing_log_topic))
         self._ranges = RangeReader(settings, self._admin)
         undo.callback(self._ranges.close)
         self._lease = Lease(settings, self._admin, self._ranges, on_lost=self._lease_lost)
-        self._lease.acquire(store.id)
+        self._lease.acquire(store.id if restored is None else f"{store.id}/{restored.id}")
         undo.callback(self._lease.release)
         self._log = CommandLog(settings, self._admin, self._ranges)
         undo.callback(self._log.close)
@@ -175,11 +182,12 @@ class Service:
         self._lag_watch = LagWatch(self._open_pushes, self._clock.read_time, settings.subscribe_max_lag)
         self._lags = Lags(store, self._admin, lambda: self.catalog)
         self._coordinator = Coordinator(self._cluster, self._commands, store, self._clock)
+        self._backups = Backups(settings, VERSION, store, self._broker, self._admin.cluster_id, self._coordinator.ask)
         backfill.publishing = self._cluster.publishing = self._publishing
         self._cluster.listeners.append(lambda _time, _outcome: self._wakeup.ring())
 
         progress("recovering")
-        self._publishing.fence()
+        self._clock.rise_above(self._publishing.fence(republish=settings.republish))
         self._commands.recover()
         if settings.rebuild:
             backfill.set_floor(self._publishing.sink_ends())
@@ -365,6 +373,10 @@ class Service:
 
     # -- life ----------------------------------------------------------------------------------------
 
+    @property
+    def backups(self) -> Backups:
+        return self._backups
+
     def store_bytes(self) -> Mapping[str, int]:
         """The size of the store's files, by what they hold."""
         return self._store.sizes()
@@ -400,6 +412,7 @@ class Service:
             self.close_push(id_)
         self._transactions.close_all()
         self._coordinator.stop()
+        self._backups.close()
         self._publishing.stop()
         self._writer.close()
         self._log.close()
@@ -437,7 +450,7 @@ def start_service(settings: Settings, *, progress: Callable[[str], None] = quiet
             if broker is not None:
                 starting.result()
                 settings = settings.at_kafka(broker.bootstrap)
-        service = Service(settings, sessions, store, progress=progress)
+        service = Service(settings, sessions, store, broker=broker, progress=progress)
         service.ends_with(started.pop_all())
         opened.pop_all()
         return service

@@ -76,6 +76,8 @@ class Settings:
     """How many bytes the embedded store may use."""
     rebuild: bool = False
     """Give up the store and build it again from Kafka."""
+    republish: bool = False
+    """Go on with a store that is older than what sink topics have of it."""
     java_home: Path | None = None
     ivy_settings: Path | None = None
     """An Ivy settings file, for a machine whose Maven registry is not the public one."""
@@ -210,6 +212,7 @@ SETTINGS: Mapping[str, Reader] = {
     "transaction_rows": whole(1),
     "store_memory": size,
     "rebuild": flag,
+    "republish": flag,
     "java_home": path,
     "ivy_settings": path,
 }

@@ -27,7 +27,9 @@
     ├── StartError              58000   the machine lacks something: Java, a port, a folder, disk
     ├── StoreError              58030   the store cannot be opened, or is not ours
     │   ├── StoreLocked         55006
-    │   └── ForeignStore        58P01
+    │   ├── ForeignStore        58P01
+    │   └── StaleStore          58P02   the store is older than what sink topics have of it
+    ├── BackupError             58P03   a backup cannot be made, or cannot be restored
     ├── KafkaError              08000   Kafka cannot be reached or refuses
     │   └── TopicChanged        55000   a topic was recreated or truncated under a query
     └── ServiceTaken            55006   another server runs with this service id
@@ -296,6 +298,18 @@ class ForeignStore(StoreError):
     """The store and the Kafka topics belong to different services."""
 
     sqlstate = "58P01"
+
+
+class StaleStore(StoreError):
+    """The store is an older copy of the one that wrote the sink topics."""
+
+    sqlstate = "58P02"
+
+
+class BackupError(HoldfastError):
+    """A backup cannot be made, or is not whole, or cannot be restored there."""
+
+    sqlstate = "58P03"
 
 
 class KafkaError(HoldfastError):

@@ -30,6 +30,9 @@ def start(
     http_port: Annotated[int | None, typer.Option(help="The port to listen on; 0 chooses one.")] = None,
     broker_port: Annotated[int | None, typer.Option(help="The port of the started broker; 0 chooses one.")] = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Give up the store and build it again.")] = False,
+    republish: Annotated[
+        bool, typer.Option("--republish", help="Go on with an older store: its later rows are written again.")
+    ] = False,
     config: ConfigFile = None,
     setting: Annotated[
         list[str] | None, typer.Option("-s", "--set", metavar="NAME=VALUE", help="Any other setting.")
@@ -47,6 +50,7 @@ def start(
         "http_port": http_port,
         "broker_port": broker_port,
         "rebuild": rebuild or None,
+        "republish": republish or None,
     }
     run(flags, setting or (), config)
 
@@ -113,6 +117,31 @@ def status(
     from holdfast.cli.status import run
 
     run(server, as_json=as_json)
+
+
+@app.command()
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The folder to make; it must not exist.")],
+    server: Server = DEFAULT_SERVER,
+) -> None:
+    """Back up the data folder of a server that runs, as of one moment. Run it on the server's machine."""
+    from holdfast.cli.backup import backup
+
+    backup(target, server)
+
+
+@app.command()
+def restore(
+    backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="A folder that holdfast backup has made.")],
+    data_dir: Annotated[
+        Path | None, typer.Option(help="The data folder to make; the service's own if not told.")
+    ] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Make a data folder of a backup, for holdfast start to run in."""
+    from holdfast.cli.backup import restore
+
+    restore(backup, data_dir, config)
 
 
 @app.command()

@@ -79,7 +79,7 @@ class Client:
 
     def execute(self, text: str, properties: Properties | None = None) -> Entities:
         """Run statements that are not queries; one entity each."""
-        entities = Entities(self._answered(self.session.statements(text, properties)))
+        entities = Entities(self.ask(self.session.statements(text, properties)))
         self.session.carry(entities)
         return entities
 
@@ -149,18 +149,19 @@ class Client:
 
     def close_query(self, id: str) -> None:
         """End a push query; its rows then end without an error."""
-        self._answered(close_query(id))
+        self.ask(close_query(id))
 
     def info(self) -> Mapping[str, Any]:
         """What the server is: version, cluster, service id."""
-        return server_info(self._answered(INFO))
+        return server_info(self.ask(INFO))
 
     def health(self) -> Mapping[str, Any]:
         """Whether the server works, by part; that it does not is no error here."""
         response = self._sent(HEALTH)
         return healthy(response.status_code, response.content, self.server)
 
-    def _answered(self, request: Request) -> Any:
+    def ask(self, request: Request) -> Any:
+        """Send a request that has no method of its own, and give the JSON of its answer."""
         response = self._sent(request)
         return answered(response.status_code, response.content, self.server)
 

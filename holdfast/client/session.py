@@ -88,6 +88,11 @@ def close_query(id: str) -> Request:
     return Request("/close-query", orjson.dumps({"queryId": id}), seconds=CLOSE_SECONDS)
 
 
+def backup_request(id: str | None = None, *, end: bool = False) -> Request:
+    """Begins a backup, or keeps one going, or ends it."""
+    return Request("/backup", orjson.dumps({"id": id, "end": end}))
+
+
 # ---- answers
 
 

@@ -30,6 +30,13 @@ class Clock:
         self._reserved = self._last
         self._committing: Time | None = None
 
+    def rise_above(self, time: Time) -> None:
+        """Give no time up to this one any more."""
+        with self._lock:
+            if time > self._last:
+                self._reserve(time)
+                self._last = time
+
     def begin_commit(self) -> Time:
         """The time of a tick that is about to commit. Until `end_commit`, reads get times below it."""
         with self._lock:

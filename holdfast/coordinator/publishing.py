@@ -8,7 +8,7 @@ from threading import Event, Lock, Thread
 from typing import Protocol
 
 from holdfast import metrics
-from holdfast.errors import HoldfastError, KafkaError
+from holdfast.errors import HoldfastError, KafkaError, StaleStore
 from holdfast.kafka.admin import Admin
 from holdfast.kafka.problems import Fenced, TransactionAborted
 from holdfast.kafka.publisher import Marker, Outgoing, TransactionalPublisher
@@ -53,10 +53,24 @@ class Publishing:
         self._thread = Thread(target=self._loop, name="publisher", daemon=True)
         self.problem: str | None = None
 
-    def fence(self) -> None:
-        """Fence the process before this one, and learn how far it had published. Before any tick."""
-        self._published = self._own(self._publisher.start())
-        self._ends_in_doubt = self._published is not None
+    def fence(self, *, republish: bool = False) -> Time:
+        """Fence the process before this one, and learn up to which time it had published. Before any tick.
+
+        A tick is committed before it is published: when more is published than was committed, the store is an older
+        copy, and would compute and publish all since then once more. That is refused unless it is wanted.
+        """
+        found = self._own(self._publisher.start())
+        committed = self._store.committed_time()
+        if found is not None and found.time > committed and not republish:
+            raise StaleStore(
+                "the sink topics have rows that this store has not yet computed",
+                detail=f"The store ends at time {committed}; another copy of it has published up to {found.time}.",
+                hint="Use the newer copy. To go on from this one, start once with --republish: what was read since is "
+                "computed again, and its rows are written a second time.",
+            )
+        self._published = found
+        self._ends_in_doubt = found is not None
+        return found.time if found is not None else Time(0)
 
     def recover(self) -> None:
         """Forget what the process before this one had published. Once all sinks are known, before `start`."""

@@ -15,7 +15,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,14 +24,18 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from holdfast.config import Settings
-from holdfast.errors import StartError
+from holdfast.errors import KafkaError, StartError
 from holdfast.jars import JarSet, Progress, fetch_jars, find_java, silent
+from holdfast.kafka.linking import link_log
 
 log = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
+FOLDER, LOG_FOLDER, IDENTITY = "kafka", "log", "broker.json"
+"""The broker's folder below the data folder, and what is in it."""
 START_SECONDS = 60.0
 STOP_SECONDS = 15.0
+SUSPEND_SECONDS = 2.0
 RELEASE_SECONDS = 20.0
 """How long a dying broker of a killed server may take to give up its folder and port."""
 
@@ -118,7 +123,7 @@ class Identity:
 
 def kept_identity(data_dir: Path) -> Identity | None:
     """What the broker of a data folder was at its last start."""
-    file = data_dir / "kafka" / "broker.json"
+    file = data_dir / FOLDER / IDENTITY
     return Identity(**json.loads(file.read_text("utf-8"))) if file.exists() else None
 
 
@@ -134,8 +139,8 @@ class EmbeddedBroker:
     def __init__(self, settings: Settings, *, progress: Progress = silent) -> None:
         self._settings = settings
         self._progress = progress
-        self._home = settings.data_dir / "kafka"
-        self._log_dir = self._home / "log"
+        self._home = settings.data_dir / FOLDER
+        self._log_dir = self._home / LOG_FOLDER
         self._log_file = settings.data_dir / "logs" / "kafka.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._identity: Identity | None = None
@@ -179,6 +184,26 @@ class EmbeddedBroker:
             self.stop()
             raise
 
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """The broker does nothing meanwhile, at all: no longer than a client would wait for it."""
+        process = self._process
+        assert process is not None, "the broker has not been started"
+        process.send_signal(signal.SIGSTOP)
+        try:
+            wait_stopped(process.pid, SUSPEND_SECONDS)
+            yield
+        finally:
+            process.send_signal(signal.SIGCONT)
+
+    def link_files(self, into: Path) -> Mapping[Path, int]:
+        """Links to the files of the broker, all as of one moment, and how much of each is to be taken.
+
+        What a start finds in such files is what a kill at that moment would have left.
+        """
+        with self.suspended():
+            return link_log(self._log_dir, into)
+
     def stop(self) -> None:
         """End the broker in order; by force when that takes too long. Again: nothing happens."""
         process, self._process = self._process, None
@@ -206,7 +231,7 @@ class EmbeddedBroker:
             ) from cause
 
     def _choose_identity(self) -> Identity:
-        file = self._home / "broker.json"
+        file = self._home / IDENTITY
         kept = kept_identity(self._settings.data_dir)
         port = self._choose_port(kept)
         controller_port = kept.controller_port if kept and is_free(kept.controller_port) else free_port(other_than=port)
@@ -330,6 +355,15 @@ def wait_released(lock: Path, seconds: float) -> None:
                 hint="Stop the server that started it, or choose another folder with --data-dir.",
             )
         time.sleep(0.1)
+
+
+def wait_stopped(pid: int, seconds: float) -> None:
+    """Wait until every thread of a child that got SIGSTOP has stopped."""
+    deadline = time.monotonic() + seconds
+    while os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG) is None:
+        if time.monotonic() > deadline:
+            raise KafkaError(f"the embedded Kafka broker could not be suspended within {seconds:.0f} s")
+        time.sleep(0.001)
 
 
 def unlocked(lock: Path) -> bool:

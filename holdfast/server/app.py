@@ -174,6 +174,18 @@ class Api:
         except HoldfastError as error:
             raise Problem(Code.BAD_REQUEST, error) from error
 
+    async def backup(self, request: Request) -> Response:
+        """Begin a backup, keep it going, or end it."""
+        body, backups = await read_object(request), self.service.backups
+        id = body.get("id")
+        if id is None:
+            return json_response((await self.threaded(backups.begin)).encode())
+        if not isinstance(id, str):
+            raise Problem(Code.BAD_REQUEST, '"id" must be a text')
+        if not await self.threaded(backups.end if body.get("end") is True else backups.keep, id):
+            raise Problem(Code.NOT_FOUND, f'no backup has the id "{id}"', hint="It was given up; begin another.")
+        return json_response({"id": id})
+
     # -- about the server ----------------------------------------------------------------------------
 
     async def info(self) -> Response:
@@ -253,6 +265,8 @@ def make_app(service: Service) -> FastAPI:
     post("/close-query", "End a push query", api.close_query, openapi.CLOSE, answers(*posted, json=openapi.ANY_OBJECT))
     post("/inserts-stream", "Insert rows, each answered", api.inserts_stream, openapi.INSERTS,
          answers(406, *posted, delimited=openapi.TEXT, json=openapi.an_array(openapi.ANY_OBJECT)))  # fmt: skip
+    post("/backup", "Begin a backup, keep it going, or end it", api.backup, openapi.BACKUP,
+         answers(404, *posted, json=openapi.BEGUN))  # fmt: skip
     get("/info", "What this server is", api.info, answers(500, json=openapi.INFO))
     get("/healthcheck", "Whether this server works", api.healthcheck,
         {**answers(500, json=openapi.HEALTH), 503: openapi.ILL})  # fmt: skip

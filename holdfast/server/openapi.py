@@ -122,6 +122,14 @@ QUERY_STREAM = takes(
 )
 QUERY = takes(asks("ksql", "streamsProperties"), example={"ksql": "SELECT * FROM t;"})
 CLOSE = takes(an_object({"queryId": TEXT}), example={"queryId": "PUSH_T_0123456789AB"})
+BACKUP = takes(an_object({}, id={"type": ["string", "null"]}, end=FLAG), example={})
+BEGUN = an_object(
+    {"id": TEXT},
+    seconds={"type": "number"},
+    data_dir=TEXT,
+    about=ANY_OBJECT,
+    files=an_array(an_object({"source": TEXT, "path": TEXT, "bytes": WHOLE})),
+)
 INSERTS = takes(
     {**TEXT, "description": "First a line {'target': name, 'properties': {…}}, then one JSON object per row and line."},
     types=(LINE_TYPES[-1],),

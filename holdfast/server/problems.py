@@ -13,6 +13,7 @@ from typing import Any
 
 from holdfast.errors import (
     AssertionFailed,
+    BackupError,
     BindError,
     ConfigError,
     HoldfastError,
@@ -35,6 +36,7 @@ THE_USERS = (
     PlanError,
     TopicChanged,
     TransactionProblem,
+    BackupError,
 )
 """Errors that the same request would meet again; all others are the server's or Kafka's."""
 

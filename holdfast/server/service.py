@@ -8,6 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from holdfast.backup.cut import Cut
 from holdfast.catalog.objects import CatalogObject, QueryEntry
 from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
@@ -107,6 +108,16 @@ class Tail(Protocol):
     def close(self) -> None: ...
 
 
+class Backups(Protocol):
+    """Backups of a running service; see `holdfast.coordinator.backups`."""
+
+    def begin(self) -> Cut: ...
+
+    def keep(self, id_: str, /) -> bool: ...
+
+    def end(self, id_: str, /) -> bool: ...
+
+
 class Service(Protocol):
     """A running service."""
 
@@ -121,6 +132,9 @@ class Service(Protocol):
 
     @property
     def catalog(self) -> Catalog: ...
+
+    @property
+    def backups(self) -> Backups: ...
 
     def execute(self, parsed: ParsedStatement, properties: Mapping[str, str]) -> Done: ...
 

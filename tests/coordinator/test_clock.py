@@ -198,3 +198,15 @@ def test_a_restart_continues_above_the_reserved_block(back):
     wall.now -= back
     again = Clock(store, wall)
     assert again.begin_commit() > seen
+
+
+def test_a_clock_can_be_told_to_be_above_a_time(tmp_path):
+    store = open_store(tmp_path)
+    clock = Clock(store, now=lambda: 1_000)
+    clock.rise_above(Time(5_000))
+    assert clock.begin_commit() == 5_001
+    clock.end_commit()
+    clock.rise_above(Time(10))
+    assert clock.read_time() == 5_001
+    assert store.last_time() >= 5_000
+    store.close()

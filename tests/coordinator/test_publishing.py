@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.coordinator.publishing import Publishing
+from holdfast.errors import StaleStore
 from holdfast.kafka.problems import TransactionAborted
 from holdfast.kafka.publisher import Marker
 from holdfast.kafka.records import Partition
@@ -34,6 +35,9 @@ class Outbox:
     def __init__(self) -> None:
         self.rows = {(QueryId(A), Time(1)): rows("first"), (QueryId(B), Time(2)): rows("second")}
         self.settled: list[tuple[Time, list[Moved]]] = []
+
+    def committed_time(self) -> Time:
+        return Time(2)
 
     def owed(self) -> list[Owed]:
         return [Owed(time, query, owed.num_rows) for (query, time), owed in self.rows.items()]
@@ -118,3 +122,21 @@ def test_the_marker_of_a_store_that_was_given_up_says_nothing(failing: tuple[int
     outbox, topics = Outbox(), Topics(*failing, marker=Marker(OTHER, Time(99), rows=0, chunk=0, complete=True))
     published(outbox, topics)
     assert topics.written == {A: ["first"], B: ["second"]}
+
+
+def fenced(marker: Marker, **more: bool) -> Time:
+    topics = Topics(marker=marker)
+    return Publishing(Outbox(), topics, SimpleNamespace(), lambda: SINKS, pytest.fail, lambda: None).fence(**more)
+
+
+def test_a_store_that_is_older_than_what_it_published_is_refused():
+    """A tick is committed before it is published, so only a copy of an earlier time finds more published."""
+    assert fenced(Marker(OURS, Time(2), rows=0, chunk=0, complete=True)) == 2
+    with pytest.raises(StaleStore, match="has not yet computed") as told:
+        fenced(Marker(OURS, Time(3), rows=1, chunk=1, complete=False))
+    assert "ends at time 2" in told.value.detail
+    assert "--republish" in told.value.hint
+
+
+def test_an_older_store_goes_on_when_that_is_wanted_and_is_told_the_time_to_be_above():
+    assert fenced(Marker(OURS, Time(3), rows=0, chunk=0, complete=True), republish=True) == 3

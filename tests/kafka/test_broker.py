@@ -1,5 +1,6 @@
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from holdfast.config import load
 from holdfast.errors import StartError
 from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.broker import EmbeddedBroker, free_port
+from tests.e2e.topics import producer, read, write
 
 START_AND_REPORT = """
 import sys, threading, time
@@ -110,3 +112,30 @@ def test_it_listens_on_loopback_only_and_stops(tmp_path):
     moved = replace(settings, broker_port=free_port())
     with stopping(EmbeddedBroker(moved)) as broker:
         assert Admin(moved.at_kafka(broker.bootstrap)).describe(["t"])["t"].partitions == 3
+
+
+def test_a_broker_that_starts_with_linked_files_has_what_was_there_at_that_moment(tmp_path):
+    settings = load({"data_dir": tmp_path / "first"}, environment={})
+    with stopping(EmbeddedBroker(settings)) as first:
+        Admin(settings.at_kafka(first.bootstrap)).create(TopicSpec(name="t"))
+        write(first.bootstrap, "t", [("a", b"before")])
+        undecided = producer(first.bootstrap, "undecided")
+        undecided.begin_transaction()
+        undecided.produce("t", b"undecided", "a")
+        undecided.flush(30)
+        links = tmp_path / "first" / "links"
+        sizes = first.link_files(links)
+        write(first.bootstrap, "t", [("a", b"after")])
+        undecided.commit_transaction(30)
+        assert [record.value for record in read(first.bootstrap, "t")] == [b"before", b"undecided", b"after"]
+        for link, size in sizes.items():
+            copy = tmp_path / "second" / "kafka" / "log" / link.relative_to(links)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(link.read_bytes()[:size])
+    shutil.copy(tmp_path / "first" / "kafka" / "broker.json", tmp_path / "second" / "kafka")
+    with stopping(EmbeddedBroker(load({"data_dir": tmp_path / "second"}, environment={}))) as second:
+        # As after a kill: who writes under the same id ends what was undecided.
+        producer(second.bootstrap, "undecided")
+        assert [record.value for record in read(second.bootstrap, "t")] == [b"before"]
+        write(second.bootstrap, "t", [("a", b"later")])
+        assert [record.value for record in read(second.bootstrap, "t")] == [b"before", b"later"]

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from holdfast.backup.cut import Cut
+from holdfast.backup.manifest import About
 from holdfast.catalog.commands import fold
 from holdfast.catalog.objects import CatalogObject, QueryEntry
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.config import Settings
 from holdfast.coordinator.lag import Lag
-from holdfast.errors import AssertionFailed, HoldfastError
+from holdfast.errors import AssertionFailed, BackupError, HoldfastError
 from holdfast.kafka.admin import Topic
-from holdfast.names import ObjectName, QueryId, TopicName
+from holdfast.names import ObjectName, QueryId, ServiceId, StoreId, TopicName
 from holdfast.planner.commands import OfQueries, commands_for
 from holdfast.planner.explain import explain_plan, explain_statement
 from holdfast.planner.plan import Plannable
@@ -151,6 +153,30 @@ class FakeTail:
         self.closed = True
 
 
+class FakeBackups:
+    """Hands out a cut of no files."""
+
+    def __init__(self) -> None:
+        self.id: str | None = None
+
+    def begin(self) -> Cut:
+        if self.id is not None:
+            raise BackupError("another backup of this server is being made")
+        self.id = "b1"
+        about = About(
+            release="1.2.3", service_id=ServiceId("default"), store_id=StoreId("s"), time=5, made_at="", read=(),
+            published=(), kafka_cluster="cluster", embedded=False,
+        )  # fmt: skip
+        return Cut("b1", 60.0, "/none", about, ())
+
+    def keep(self, id_: str) -> bool:
+        return self.id == id_
+
+    def end(self, id_: str) -> bool:
+        held, self.id = self.id == id_, None if self.id == id_ else self.id
+        return held
+
+
 class FakeService:
     """Shaped as `holdfast.server.service.Service`."""
 
@@ -177,6 +203,7 @@ class FakeService:
         self.printed: list[dict[str, object]] = []
         self.left = 0
         """Milliseconds until the time of an AS OF has come; less each time that it is asked for."""
+        self.backups = FakeBackups()
 
     def run(self, text: str) -> "FakeService":
         from holdfast.sql.parse import statements

@@ -256,7 +256,7 @@ class MemoryStore:
         self._remap: list[tuple[Time, Moved]] = []
         self._published: list[tuple[Time, Moved]] = []
         self._facts: dict[str, str] = {}
-        self._last = Time(0)
+        self._last = self._committed = Time(0)
         self._tokens = count(1)
         self._holds: dict[int, tuple[CollectionId, Time]] = {}
         self._kept: dict[HoldId, Kept] = {}
@@ -303,6 +303,9 @@ class MemoryStore:
 
     def last_time(self) -> Time:
         return self._last
+
+    def committed_time(self) -> Time:
+        return self._committed
 
     def reserve(self, until: Time) -> None:
         self._last = max(self._last, until)
@@ -494,6 +497,7 @@ class MemoryStore:
                 self._positions.setdefault(query, {})[m.topic, m.partition] = position
         self._remap += [(time, moved) for moved in remapped]
         self._last = max(self._last, time)
+        self._committed = max(self._committed, time)
 
     def _commit_collection(self, collection: Collection, delta: Delta, time: Time) -> None:
         rows = dict(collection.latest())

@@ -275,6 +275,9 @@ class Store(Protocol):
     def last_time(self) -> Time:
         """The greatest time that was committed or reserved: a new time must be above it after a restart."""
 
+    def committed_time(self) -> Time:
+        """The greatest time that was committed."""
+
     def reserve(self, until: Time) -> None:
         """Make durable that times up to `until` may have been handed to readers."""
 

@@ -171,3 +171,58 @@ def version_of(file: Path) -> int:
 def set_version(folder: Path, version: int) -> None:
     with duckdb.connect(str(folder / files.FILE)) as database:
         database.execute("UPDATE meta SET version = ?", [version])
+
+
+def test_the_files_of_a_store_that_runs_on_can_be_copied(tmp_path):
+    """What is copied later, in any order and while ticks go on, is the store at the time it was fixed."""
+    store = open_store(tmp_path / "store")
+    store.create_collection(TABLE, LAYOUT, window_ms=1_000)
+    rows = 60_000
+    commit_many(store, range(rows), at=1)
+    commit_many(store, range(0, rows, 3), at=2)
+    expected = snapshot(store, TABLE, 2)
+    kept = store.keep_files()
+    # Enough that DuckDB writes blocks before a commit, and would fold its log.
+    for at in range(3, 7):
+        commit_many(store, range(at, 2 * rows, 2), at=at)
+        store.compact(limit=rows)
+    (tmp_path / "copy").mkdir()
+    for file, size in kept.items():
+        with file.open("rb") as source:
+            (tmp_path / "copy" / file.name).write_bytes(source.read(size))
+    log_while_kept = store.sizes()["log"]
+    later = snapshot(store, TABLE, 6)
+    store.release_files()
+    store.close()
+    assert log_while_kept > 0
+
+    copied = open_store(tmp_path / "copy")
+    assert (copied.id, copied.committed_time()) == (store.id, 2)
+    assert snapshot(copied, TABLE, 2) == expected
+    commit_many(copied, range(10), at=9)
+    copied.close()
+    again = open_store(tmp_path / "store")
+    assert snapshot(again, TABLE, 6) == later
+    again.close()
+
+
+def commit_many(store, keys, *, at):
+    stage = store.stage()
+    stage.upsert(QUERY, TABLE, upserts(LAYOUT, *(((f"key {n}",), (n * at, f"row {n} at {at}"), at) for n in keys)))
+    stage.commit(Time(at))
+    store.set_upper([TABLE], Time(at + 1))
+
+
+def test_a_log_is_not_folded_while_files_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.runtime.store.duckdb.store.CHECKPOINT_BYTES", 0)
+    store = open_store(tmp_path)
+    store.create_collection(TABLE, LAYOUT, window_ms=1_000)
+    store.keep_files()
+    before = (tmp_path / files.FILE).read_bytes()
+    commit_many(store, range(10), at=1)
+    store.compact(limit=10)
+    assert (tmp_path / files.FILE).read_bytes() == before
+    store.release_files()
+    store.compact(limit=10)
+    assert store.sizes()["log"] == 0
+    store.close()

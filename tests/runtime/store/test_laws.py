@@ -334,6 +334,7 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     def what_a_tick_moved_agrees(self) -> None:
         assert self.duck.last_time() == self.model.last_time()
+        assert self.duck.committed_time() == self.model.committed_time()
         assert self.duck.positions(QUERY) == self.model.positions(QUERY)
         assert self.duck.remap_ends() == self.model.remap_ends()
         frontiers = [self.model.frontier(id_) for id_ in LAYOUTS]

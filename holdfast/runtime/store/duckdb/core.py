@@ -55,6 +55,8 @@ class Core:
         """Collections whose times in memory are ahead of the ledger's."""
         self.epoch = 0
         """Counts checkpoints: row ids that were found in an earlier epoch may have moved."""
+        self.kept = False
+        """True while what the files hold must stay as it is: a log that only grows, and no checkpoint."""
         for collection in self.objects.collections.values():
             collection.recall(self.ledger.collections[collection.id])
         self._replay(changes)
@@ -119,9 +121,11 @@ class Core:
             raise
 
     def checkpoint(self, *, beyond: int) -> bool:
-        """Fold the log into the file when it is longer; False when a reader is in the way, to be tried again."""
+        """Fold the log into the file when it is longer; False when a reader or a backup is in the way."""
         if wal_bytes(self.folder) <= beyond:
             return True
+        if self.kept:
+            return False
         # Also before it starts: a stage that reads row ids meanwhile must not think them good.
         self.epoch += 1
         try:

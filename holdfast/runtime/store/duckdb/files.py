@@ -101,6 +101,12 @@ def wal_bytes(folder: Path) -> int:
         return 0
 
 
+def file_sizes(folder: Path) -> dict[Path, int]:
+    """The files of the store and how long they are: the data, and the log if there is one."""
+    found = {folder / FILE: data_bytes(folder), folder / f"{FILE}.wal": wal_bytes(folder)}
+    return {file: size for file, size in found.items() if size}
+
+
 def _connect(folder: Path, memory_limit: str | None, threads: int) -> duckdb.DuckDBPyConnection:
     config: dict[str, str | bool | int | float | list[str]] = {
         "threads": threads,

@@ -24,7 +24,7 @@ from holdfast.runtime.store.duckdb import (
 from holdfast.runtime.store.duckdb.core import Core, unreadable
 from holdfast.runtime.store.duckdb.deadlines import Deadlines
 from holdfast.runtime.store.duckdb.facts import Facts
-from holdfast.runtime.store.duckdb.files import data_bytes, open_calculator, open_database, wal_bytes
+from holdfast.runtime.store.duckdb.files import data_bytes, file_sizes, open_calculator, open_database, wal_bytes
 from holdfast.runtime.store.duckdb.ledger import Entry, ends_at
 from holdfast.runtime.store.duckdb.problems import telling
 from holdfast.runtime.store.duckdb.stage import DuckDbStage
@@ -46,6 +46,9 @@ CHECKPOINT_BYTES = 64 * 1024 * 1024
 
 CHECKPOINT_AT_ONCE_BYTES = 16 * CHECKPOINT_BYTES
 """A log longer than this is folded by the commit that finds it: reopening must not take minutes."""
+
+BACKUP_LOG_BYTES = 1024 * 1024
+"""A longer log is folded into the file before a backup, if no reader is in the way."""
 
 
 T = TypeVar("T")
@@ -75,6 +78,21 @@ class DuckDbStore:
     def sizes(self) -> Mapping[str, int]:
         """Bytes on disk: of the data, and of the log that is not folded into it yet."""
         return {"data": data_bytes(self._core.folder), "log": wal_bytes(self._core.folder)}
+
+    def keep_files(self) -> Mapping[Path, int]:
+        """The files and how much of each is the store as of now; that much stays as it is until `release_files`.
+
+        DuckDB changes what its file holds only in a checkpoint, and adds to its log at the end.
+        """
+        with self._core.writing:
+            self._core.flush()
+            self._core.checkpoint(beyond=BACKUP_LOG_BYTES)
+            self._core.kept = True
+            return file_sizes(self._core.folder)
+
+    def release_files(self) -> None:
+        with self._core.writing:
+            self._core.kept = False
 
     def close(self) -> None:
         with self._core.writing, telling():
@@ -132,6 +150,10 @@ class DuckDbStore:
     def last_time(self) -> Time:
         with self._core.times:
             return max(self._core.ledger.committed, self._core.ledger.reserved)
+
+    def committed_time(self) -> Time:
+        with self._core.times:
+            return self._core.ledger.committed
 
     def reserve(self, until: Time) -> None:
         with self._core.writing:
