@@ -19,7 +19,7 @@ from holdfast.client import Client
 from holdfast.config import DEFAULT_SERVER
 
 BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-COMMANDS = ("datagen", "status")
+COMMANDS = ("datagen", "status", "backup", "restore")
 """The commands of a page that are run; the others start a server or open a shell."""
 WAIT_SECONDS = 90.0
 
@@ -84,7 +84,8 @@ class Reader:
             words = shlex.split(line.removeprefix("$ "), comments=True)
             if words[:1] != ["holdfast"] or words[1] not in COMMANDS:
                 continue
-            where = ["--kafka", self._kafka] if words[1] == "datagen" else ["--server", self._url]
+            server = ["--server", self._url]
+            where = {"datagen": ["--kafka", self._kafka], "restore": []}.get(words[1], server)
             result = CliRunner().invoke(app, [*words[1:], *where])
             assert result.exit_code == 0, result.output
             self.ran += 1

@@ -27,6 +27,7 @@ PAGES = {
     "push-queries": 4,
     "client": 7,
     "formats": 1,
+    "operations": 2,
 }
 """The pages, and how many of their examples are run at the least."""
 
@@ -50,7 +51,10 @@ def own_settings(own_broker: EmbeddedBroker, tmp_path: Path, request: pytest.Fix
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_can_be_followed(page: str, own_settings: Settings, sessions: Sessions) -> None:
+def test_a_page_can_be_followed(
+    page: str, own_settings: Settings, sessions: Sessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     service = Service(own_settings, sessions, open_store(own_settings.data_dir / "store"))
     try:
         with running(service, listen(own_settings)) as server:

@@ -15,6 +15,7 @@ KEYS = [f"k{n:02}" for n in range(40)]
 RISING = set(KEYS[::4])
 """Keys whose sums grow beyond any limit; those of the others go up and down."""
 TAGS = ("a", "b", "c", "d")
+BATCHES_PER_SECOND = 3.0
 NOT_JSON = b'{"n": 1, "x'
 
 
@@ -33,14 +34,15 @@ class Written:
 class Load:
     """Writes until it is stopped; `written` is the truth that results are compared with."""
 
-    def __init__(self, kafka: str, events: str, facts: str, *, seed: int, batches_per_second: float = 3.0) -> None:
+    def __init__(self, kafka: str, events: str, facts: str, *, seed: int, number: int = 0) -> None:
+        """`number` is where the numbers of the records begin."""
         self.events, self.facts = events, facts
         self._random = random.Random(seed)
-        self._pause = 1 / batches_per_second
+        self._pause = 1 / BATCHES_PER_SECOND
         self._plain = producer(kafka)
         self._transactional = producer(kafka, f"load-{events}")
         self._written: list[Written] = []
-        self._number = 0
+        self._number = number
         self._turn = Lock()
         self._stopping = Event()
         self._failure: BaseException | None = None

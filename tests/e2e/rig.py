@@ -24,13 +24,16 @@ LARGE = {"small_tick_records": "100", "max_records_per_tick": "1000"}
 class Rig:
     """Runs the server through its deaths; `objects` are those that must be there."""
 
-    def __init__(self, server: Server, *, seed: int) -> None:
+    def __init__(self, server: Server, *, seed: int, number: int = 0) -> None:
+        """A `number` of the first record that is not 0 goes on with topics that are there."""
         assert server.kafka is not None
         self.server, self.kafka, self.prefix = server, server.kafka, server.service_id
         self.objects = {"EVENTS", "FACTS", "BIG", "CHAINED", "TOTALS", "LOW_TOTALS", "BY_TAG", "GOOD_FACTS"}
         self.starts: list[float] = []
-        create_topics(self.kafka, f"{self.prefix}_events", f"{self.prefix}_facts")
-        self.load = Load(self.kafka, f"{self.prefix}_events", f"{self.prefix}_facts", seed=seed)
+        topics = (f"{self.prefix}_events", f"{self.prefix}_facts")
+        if not number:
+            create_topics(self.kafka, *topics)
+        self.load = Load(self.kafka, *topics, seed=seed, number=number)
 
     def __enter__(self) -> "Rig":
         return self
@@ -41,6 +44,10 @@ class Rig:
     def begin(self, crash: str | None = None) -> None:
         """The first start: create everything, then let the load begin."""
         assert self.start(crash), self.server.log()
+        self.declare()
+
+    def declare(self) -> None:
+        """Create everything in a server that runs, then let the load begin."""
         self.server.sql(QUERIES.format(self.prefix))
         # A bad record is told of once by all queries that run, and once more by each that catches up later.
         wait_for("all queries run", self._all_run, CATCH_UP_SECONDS)
@@ -111,11 +118,15 @@ class Rig:
         """Stop the load, wait until all is processed, and compare everything."""
         self.load.stop()
         model = Model.of(self.load.written())
+        self.compare(model)
+        return model
+
+    def compare(self, model: Model) -> None:
+        """Wait until the server has come as far as the model, and compare everything."""
         try:
             self._compare(model)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self._told()}\n{self.server.log()}") from None
-        return model
 
     def _compare(self, model: Model) -> None:
         assert self.server.objects() >= self.objects

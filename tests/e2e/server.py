@@ -58,6 +58,8 @@ class Server:
     service_id: str
     settings: Mapping[str, str] = field(default_factory=dict)
     """More settings, each given as an environment variable."""
+    broker_port: int | None = None
+    """Of a server with a broker of its own, when `kafka` is that broker's address."""
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
     family: list[psutil.Process] = field(default_factory=list)
@@ -85,7 +87,10 @@ class Server:
         assert not self.alive, "the server is running"
         command = [str(Path(sys.executable).with_name("holdfast")), "start", "--data-dir", str(self.data_dir)]
         command += ["--service-id", self.service_id, "--http-port", str(self.port), *flags]
-        command += ["--kafka", self.kafka] if self.kafka else []
+        if self.broker_port is not None:
+            command += ["--broker-port", str(self.broker_port)]
+        elif self.kafka is not None:
+            command += ["--kafka", self.kafka]
         told = {f"HOLDFAST_{name.upper()}": value for name, value in {**SMALL, **self.settings}.items()}
         kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
         armed = {"HOLDFAST_CRASH": crash} if crash else {}
