@@ -2,34 +2,63 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import anyio
 import httpx
 
-from holdfast.client.answer import AnswerParser, Header, Part, Row, opened
+from holdfast.client.answer import Header, Part, Row
 from holdfast.client.changes import RETRY_SECONDS, Place, When
-from holdfast.client.client import CONNECT_SECONDS, LIMITS, reaching
+from holdfast.client.core import Call, Core, Open, Read, Reply, RowsCore, Send, Step
 from holdfast.client.entities import Entities
 from holdfast.client.result import Result
-from holdfast.client.session import (
-    CLOSE_SECONDS,
-    HEALTH,
-    INFO,
-    Properties,
-    Request,
-    Session,
-    answered,
-    close_query,
-    healthy,
-    insert_requests,
-    inserted,
-    printed_line,
-    server_info,
-)
+from holdfast.client.session import CLOSE_SECONDS, Properties, Request, Session
 from holdfast.client.subscribe import AsyncSubscription
+from holdfast.client.transport import as_sent, connection, reaching
 from holdfast.config import DEFAULT_SERVER
 from holdfast.errors import HoldfastError
+
+T = TypeVar("T")
+
+
+class AsyncTransport:
+    """Performs the steps of calls, one answer open at a time."""
+
+    def __init__(self, http: httpx.AsyncClient, server: str) -> None:
+        self._http, self._server = http, server
+        self._open: httpx.Response | None = None
+        self._received: AsyncIterator[bytes]
+
+    async def run(self, call: Call[T]) -> T:
+        try:
+            step = next(call)
+            while True:
+                try:
+                    came = await self._perform(step)
+                except BaseException as error:
+                    step = call.throw(error)
+                else:
+                    step = call.send(came)
+        except StopIteration as done:
+            returned: T = done.value
+            return returned
+
+    async def close(self) -> None:
+        if self._open is not None:
+            await self._open.aclose()
+
+    async def _perform(self, step: Step) -> Reply | bytes | None:
+        with reaching(self._server):
+            match step:
+                case Send(request):
+                    response = await self._http.send(self._http.build_request(**as_sent(request)))
+                    return Reply(response.status_code, response.content)
+                case Open(request):
+                    self._open = await self._http.send(self._http.build_request(**as_sent(request)), stream=True)
+                    self._received = self._open.aiter_bytes()
+                    return Reply(self._open.status_code, await self._open.aread() if self._open.is_error else b"")
+                case Read():
+                    return await anext(self._received, None)
 
 
 class AsyncClient:
@@ -43,16 +72,9 @@ class AsyncClient:
         headers: Mapping[str, str] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self.server = server.rstrip("/")
-        self.session = Session(dict(properties or {}))
+        self._core = Core(server, properties)
         with reaching(self.server):
-            self._http = httpx.AsyncClient(
-                base_url=self.server,
-                headers=headers,
-                limits=LIMITS,
-                transport=transport,
-                trust_env=False,
-            )
+            self._http = httpx.AsyncClient(transport=transport, **connection(self.server, headers))
 
     async def __aenter__(self) -> Self:
         return self
@@ -60,14 +82,21 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    @property
+    def server(self) -> str:
+        return self._core.server
+
+    @property
+    def session(self) -> Session:
+        """What SET and DEFINE have said."""
+        return self._core.session
+
     async def close(self) -> None:
         await self._http.aclose()
 
     async def execute(self, text: str, properties: Properties | None = None) -> Entities:
         """See `Client.execute`."""
-        entities = Entities(await self._answered(self.session.statements(text, properties)))
-        self.session.carry(entities)
-        return entities
+        return await self._run(self._core.execute(text, properties))
 
     async def query(self, text: str, properties: Properties | None = None) -> Result:
         """See `Client.query`."""
@@ -76,7 +105,7 @@ class AsyncClient:
 
     def stream(self, text: str, properties: Properties | None = None) -> "AsyncStream":
         """See `Client.stream`; use it in an `async with` block."""
-        return AsyncStream(self, self.session.question(text, properties, progress=True))
+        return AsyncStream(self._core.rows(text, properties), AsyncTransport(self._http, self.server))
 
     def subscribe(
         self,
@@ -106,80 +135,47 @@ class AsyncClient:
 
     async def lines(self, text: str, properties: Properties | None = None) -> AsyncIterator[str]:
         """See `Client.lines`."""
-        request = self.session.question(text, properties, progress=False)
-        with reaching(self.server):
-            response = await self._http.send(self._built(request), stream=True)
-            try:
-                if response.is_error:
-                    await response.aread()
-                    answered(response.status_code, response.content, self.server)
-                async for line in response.aiter_lines():
-                    yield printed_line(line)
-            finally:
-                await response.aclose()
+        lines, transport = self._core.lines(text, properties), AsyncTransport(self._http, self.server)
+        try:
+            await transport.run(lines.open())
+            while (line := await transport.run(lines.next())) is not None:
+                yield line
+        finally:
+            await transport.close()
 
     async def insert(self, target: str, rows: Any) -> int:
         """See `Client.insert`."""
-        done = 0
-        for request, sent in insert_requests(target, rows):
-            response = await self._sent(request)
-            done += inserted(response.status_code, response.content, self.server, sent=sent, before=done)
-        return done
+        return await self._run(self._core.insert(target, rows))
 
     async def close_query(self, id: str) -> None:
         """See `Client.close_query`."""
-        await self._answered(close_query(id))
+        await self._run(self._core.close_query(id))
 
     async def info(self) -> Mapping[str, Any]:
         """See `Client.info`."""
-        return server_info(await self._answered(INFO))
+        return await self._run(self._core.info())
 
     async def health(self) -> Mapping[str, Any]:
         """See `Client.health`."""
-        response = await self._sent(HEALTH)
-        return healthy(response.status_code, response.content, self.server)
+        return await self._run(self._core.health())
 
-    async def _answered(self, request: Request) -> Any:
-        response = await self._sent(request)
-        return answered(response.status_code, response.content, self.server)
+    async def ask(self, request: Request) -> Any:
+        """See `Client.ask`."""
+        return await self._run(self._core.ask(request))
 
-    async def _sent(self, request: Request) -> httpx.Response:
-        with reaching(self.server):
-            return await self._http.send(self._built(request))
-
-    def _built(self, request: Request) -> httpx.Request:
-        return self._http.build_request(
-            request.method,
-            request.path,
-            content=request.body,
-            headers=request.headers,
-            timeout=httpx.Timeout(request.seconds, connect=CONNECT_SECONDS),
-        )
+    async def _run(self, call: Call[T]) -> T:
+        return await AsyncTransport(self._http, self.server).run(call)
 
 
 class AsyncStream(AsyncIterator[Row]):
     """See `Stream`."""
 
-    def __init__(self, client: AsyncClient, request: Request) -> None:
-        self._client = client
-        self._request = request
-        self._response: httpx.Response | None = None
-        self._received: AsyncIterator[bytes]
-        self._parser = AnswerParser()
-        self._ended = False
+    def __init__(self, core: RowsCore, transport: AsyncTransport) -> None:
+        self._core, self._transport = core, transport
 
     async def __aenter__(self) -> Self:
         try:
-            with reaching(self._client.server):
-                self._response = await self._client._http.send(self._client._built(self._request), stream=True)
-                if self._response.is_error:
-                    await self._response.aread()
-                    answered(self._response.status_code, self._response.content, self._client.server)
-            self._received = self._response.aiter_bytes()
-            while self._parser.header is None and not self._ended:
-                await self._receive()
-                if self._parser.header is None:
-                    self._parser.take()
+            await self._transport.run(self._core.open())
         except BaseException:
             await self.close()
             raise
@@ -191,48 +187,34 @@ class AsyncStream(AsyncIterator[Row]):
     @property
     def header(self) -> Header:
         """See `Stream.header`."""
-        return opened(self._parser)
+        return self._core.header
 
     @property
     def time(self) -> int | None:
         """See `Stream.time`."""
-        return self._parser.time
+        return self._core.time
 
     @property
     def snapshot(self) -> int | None:
         """See `Stream.snapshot`."""
-        return self._parser.snapshot
+        return self._core.snapshot
 
     async def parts(self) -> AsyncIterator[Part]:
         """See `Stream.parts`."""
-        while not self._ended or self._parser.waiting:
-            if (part := self._parser.take_part()) is not None:
-                yield part
-            elif not self._ended:
-                await self._receive()
+        while (part := await self._transport.run(self._core.next_part())) is not None:
+            yield part
 
     async def __anext__(self) -> Row:
-        while (row := self._parser.take()) is None:
-            if self._ended:
-                raise StopAsyncIteration
-            await self._receive()
+        row = await self._transport.run(self._core.next())
+        if row is None:
+            raise StopAsyncIteration
         return row
 
     async def close(self) -> None:
         """See `Stream.close`."""
-        header = self._parser.header
-        if not self._ended and header is not None and header.query is not None:
-            with anyio.move_on_after(CLOSE_SECONDS, shield=True), suppress(HoldfastError):
-                await self._client.close_query(header.query)
-        self._ended = True
-        if self._response is not None:
-            await self._response.aclose()
-
-    async def _receive(self) -> None:
-        with reaching(self._client.server):
-            received = await anext(self._received, None)
-        if received is None:
-            self._ended = True
-            self._parser.end()
-        else:
-            self._parser.feed(received)
+        try:
+            # Also when the task is cancelled: the server is told, if it can be.
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                await self._transport.run(self._core.close())
+        finally:
+            await self._transport.close()

@@ -198,9 +198,3 @@ class AnswerParser:
             if values[i] is not None:
                 values[i] = read(values[i])
         return tuple(values)
-
-
-def opened(parser: AnswerParser) -> Header:
-    if parser.header is None:
-        raise RuntimeError("a stream is opened by its `with` block")
-    return parser.header

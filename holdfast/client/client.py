@@ -2,47 +2,62 @@
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import httpx
 
-from holdfast.client.answer import AnswerParser, Header, Part, Row, opened
+from holdfast.client.answer import Header, Part, Row
 from holdfast.client.changes import RETRY_SECONDS, Place, When
+from holdfast.client.core import Call, Core, Open, Read, Reply, RowsCore, Send, Step
 from holdfast.client.entities import Entities
 from holdfast.client.result import Result
-from holdfast.client.session import (
-    HEALTH,
-    INFO,
-    Properties,
-    Request,
-    Session,
-    answered,
-    close_query,
-    healthy,
-    insert_requests,
-    inserted,
-    not_an_address,
-    printed_line,
-    server_info,
-    unreachable,
-)
+from holdfast.client.session import Properties, Request, Session
 from holdfast.client.subscribe import Subscription
+from holdfast.client.transport import as_sent, connection, reaching
 from holdfast.config import DEFAULT_SERVER
 from holdfast.errors import HoldfastError
 
-CONNECT_SECONDS = 5.0
-LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+T = TypeVar("T")
 
 
-@contextmanager
-def reaching(server: str) -> Iterator[None]:
-    """Tell of a server that is not there in our words."""
-    try:
-        yield
-    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as cause:
-        raise not_an_address(server, cause) from None
-    except httpx.TransportError as cause:
-        raise unreachable(server, cause) from None
+class Transport:
+    """Performs the steps of calls, one answer open at a time."""
+
+    def __init__(self, http: httpx.Client, server: str) -> None:
+        self._http, self._server = http, server
+        self._open: httpx.Response | None = None
+        self._received: Iterator[bytes] = iter(())
+
+    def run(self, call: Call[T]) -> T:
+        try:
+            step = next(call)
+            while True:
+                try:
+                    came = self._perform(step)
+                except BaseException as error:
+                    step = call.throw(error)
+                else:
+                    step = call.send(came)
+        except StopIteration as done:
+            returned: T = done.value
+            return returned
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+
+    def _perform(self, step: Step) -> Reply | bytes | None:
+        with reaching(self._server):
+            match step:
+                case Send(request):
+                    response = self._http.send(self._http.build_request(**as_sent(request)))
+                    return Reply(response.status_code, response.content)
+                case Open(request):
+                    self._open = self._http.send(self._http.build_request(**as_sent(request)), stream=True)
+                    self._received = self._open.iter_bytes()
+                    return Reply(self._open.status_code, self._open.read() if self._open.is_error else b"")
+                case Read():
+                    return next(self._received, None)
 
 
 class Client:
@@ -56,17 +71,9 @@ class Client:
         headers: Mapping[str, str] | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self.server = server.rstrip("/")
-        self.session = Session(dict(properties or {}))
+        self._core = Core(server, properties)
         with reaching(self.server):
-            # A proxy of the environment is for the internet, not for a server whose address was given.
-            self._http = httpx.Client(
-                base_url=self.server,
-                headers=headers,
-                limits=LIMITS,
-                transport=transport,
-                trust_env=False,
-            )
+            self._http = httpx.Client(transport=transport, **connection(self.server, headers))
 
     def __enter__(self) -> Self:
         return self
@@ -74,14 +81,21 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def server(self) -> str:
+        return self._core.server
+
+    @property
+    def session(self) -> Session:
+        """What SET and DEFINE have said."""
+        return self._core.session
+
     def close(self) -> None:
         self._http.close()
 
     def execute(self, text: str, properties: Properties | None = None) -> Entities:
         """Run statements that are not queries; one entity each."""
-        entities = Entities(self.ask(self.session.statements(text, properties)))
-        self.session.carry(entities)
-        return entities
+        return self._run(self._core.execute(text, properties))
 
     def query(self, text: str, properties: Properties | None = None) -> Result:
         """All rows of a SELECT: of a pull query, or of a push query with a LIMIT."""
@@ -90,7 +104,7 @@ class Client:
 
     def stream(self, text: str, properties: Properties | None = None) -> "Stream":
         """The rows of a SELECT as they come. Use it in a `with` block, whose end closes the query."""
-        return Stream(self, self.session.question(text, properties, progress=True))
+        return Stream(self._core.rows(text, properties), Transport(self._http, self.server))
 
     def subscribe(
         self,
@@ -124,84 +138,50 @@ class Client:
 
     def lines(self, text: str, properties: Properties | None = None) -> Generator[str]:
         """The lines of a PRINT as they come; closing the iterator ends it."""
-        request = self.session.question(text, properties, progress=False)
-        with reaching(self.server):
-            response = self._http.send(self._built(request), stream=True)
-            try:
-                if response.is_error:
-                    response.read()
-                    answered(response.status_code, response.content, self.server)
-                for line in response.iter_lines():
-                    yield printed_line(line)
-            finally:
-                response.close()
+        lines, transport = self._core.lines(text, properties), Transport(self._http, self.server)
+        try:
+            transport.run(lines.open())
+            while (line := transport.run(lines.next())) is not None:
+                yield line
+        finally:
+            transport.close()
 
     def insert(self, target: str, rows: Any) -> int:
         """Insert rows: mappings, an Arrow table or a data frame. They are durable when this returns.
 
         `RowRefused` names the rows that were not taken.
         """
-        done = 0
-        for request, sent in insert_requests(target, rows):
-            response = self._sent(request)
-            done += inserted(response.status_code, response.content, self.server, sent=sent, before=done)
-        return done
+        return self._run(self._core.insert(target, rows))
 
     def close_query(self, id: str) -> None:
         """End a push query; its rows then end without an error."""
-        self.ask(close_query(id))
+        self._run(self._core.close_query(id))
 
     def info(self) -> Mapping[str, Any]:
         """What the server is: version, cluster, service id."""
-        return server_info(self.ask(INFO))
+        return self._run(self._core.info())
 
     def health(self) -> Mapping[str, Any]:
         """Whether the server works, by part; that it does not is no error here."""
-        response = self._sent(HEALTH)
-        return healthy(response.status_code, response.content, self.server)
+        return self._run(self._core.health())
 
     def ask(self, request: Request) -> Any:
         """Send a request that has no method of its own, and give the JSON of its answer."""
-        response = self._sent(request)
-        return answered(response.status_code, response.content, self.server)
+        return self._run(self._core.ask(request))
 
-    def _sent(self, request: Request) -> httpx.Response:
-        with reaching(self.server):
-            return self._http.send(self._built(request))
-
-    def _built(self, request: Request) -> httpx.Request:
-        return self._http.build_request(
-            request.method,
-            request.path,
-            content=request.body,
-            headers=request.headers,
-            timeout=httpx.Timeout(request.seconds, connect=CONNECT_SECONDS),
-        )
+    def _run(self, call: Call[T]) -> T:
+        return Transport(self._http, self.server).run(call)
 
 
 class Stream(Iterator[Row]):
     """The rows of a query as they come, for one thread. The end of its `with` block closes the query."""
 
-    def __init__(self, client: Client, request: Request) -> None:
-        self._client = client
-        self._request = request
-        self._response: httpx.Response | None = None
-        self._received: Iterator[bytes] = iter(())
-        self._parser = AnswerParser()
-        self._ended = False
+    def __init__(self, core: RowsCore, transport: Transport) -> None:
+        self._core, self._transport = core, transport
 
     def __enter__(self) -> Self:
         try:
-            with reaching(self._client.server):
-                self._response = self._client._http.send(self._client._built(self._request), stream=True)
-                if self._response.is_error:
-                    self._response.read()
-                    answered(self._response.status_code, self._response.content, self._client.server)
-            self._received = self._response.iter_bytes()
-            while self._parser.header is None and not self._ended:
-                self._receive()
-                if self._parser.header is None:
-                    self._parser.take()
+            self._transport.run(self._core.open())
         except BaseException:
             self.close()
             raise
@@ -213,48 +193,32 @@ class Stream(Iterator[Row]):
     @property
     def header(self) -> Header:
         """The columns, and the id of a push query."""
-        return opened(self._parser)
+        return self._core.header
 
     @property
     def time(self) -> int | None:
         """How far the rows taken so far have come: no change before this time is still to come."""
-        return self._parser.time
+        return self._core.time
 
     @property
     def snapshot(self) -> int | None:
         """The time of the rows that EMIT ALL begins with, once the last of them was taken: the others are changes."""
-        return self._parser.snapshot
+        return self._core.snapshot
 
     def parts(self) -> Iterator[Part]:
         """The rows, and what stands between them: progress, and the end of a snapshot."""
-        while not self._ended or self._parser.waiting:
-            if (part := self._parser.take_part()) is not None:
-                yield part
-            elif not self._ended:
-                self._receive()
+        while (part := self._transport.run(self._core.next_part())) is not None:
+            yield part
 
     def __next__(self) -> Row:
-        while (row := self._parser.take()) is None:
-            if self._ended:
-                raise StopIteration
-            self._receive()
+        row = self._transport.run(self._core.next())
+        if row is None:
+            raise StopIteration
         return row
 
     def close(self) -> None:
         """End the query. The server has forgotten it when this returns."""
-        header = self._parser.header
-        if not self._ended and header is not None and header.query is not None:
-            with suppress(HoldfastError):
-                self._client.close_query(header.query)
-        self._ended = True
-        if self._response is not None:
-            self._response.close()
-
-    def _receive(self) -> None:
-        with reaching(self._client.server):
-            received = next(self._received, None)
-        if received is None:
-            self._ended = True
-            self._parser.end()
-        else:
-            self._parser.feed(received)
+        try:
+            self._transport.run(self._core.close())
+        finally:
+            self._transport.close()

@@ -1,0 +1,186 @@
+"""All that the clients do, without a transport: each call is a generator of the steps that it needs of one.
+
+A client runs a call: it performs each step that the call yields and sends it what came of that, or throws what went
+wrong, until the call returns. `Client` performs steps and waits; `AsyncClient` awaits them.
+"""
+
+from collections import deque
+from collections.abc import Generator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from holdfast.client.answer import AnswerParser, Header, Part, Row
+from holdfast.client.entities import Entities
+from holdfast.client.session import (
+    HEALTH,
+    INFO,
+    Properties,
+    Request,
+    Session,
+    answered,
+    close_query,
+    healthy,
+    insert_requests,
+    inserted,
+    printed_line,
+    server_info,
+)
+from holdfast.errors import HoldfastError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a request; gives its `Reply`."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Send a request and leave its answer open for `Read`; gives a `Reply`, whose body is there if it is an error."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Give the next bytes of the open answer, None at its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    body: bytes
+
+
+Step = Send | Open | Read
+Call = Generator[Step, Any, T]
+
+
+class Core:
+    """The calls of a client to one server."""
+
+    def __init__(self, server: str, properties: Properties | None) -> None:
+        self.server = server.rstrip("/")
+        self.session = Session(dict(properties or {}))
+
+    def ask(self, request: Request) -> Call[Any]:
+        reply: Reply = yield Send(request)
+        return answered(reply.status, reply.body, self.server)
+
+    def execute(self, text: str, properties: Properties | None) -> Call[Entities]:
+        entities = Entities((yield from self.ask(self.session.statements(text, properties))))
+        self.session.carry(entities)
+        return entities
+
+    def rows(self, text: str, properties: Properties | None) -> "RowsCore":
+        return RowsCore(self, self.session.question(text, properties, progress=True))
+
+    def lines(self, text: str, properties: Properties | None) -> "LinesCore":
+        return LinesCore(self, self.session.question(text, properties, progress=False))
+
+    def insert(self, target: str, rows: Any) -> Call[int]:
+        done = 0
+        for request, sent in insert_requests(target, rows):
+            reply: Reply = yield Send(request)
+            done += inserted(reply.status, reply.body, self.server, sent=sent, before=done)
+        return done
+
+    def close_query(self, id: str) -> Call[None]:
+        yield from self.ask(close_query(id))
+
+    def info(self) -> Call[Mapping[str, Any]]:
+        return server_info((yield from self.ask(INFO)))
+
+    def health(self) -> Call[Mapping[str, Any]]:
+        reply: Reply = yield Send(HEALTH)
+        return healthy(reply.status, reply.body, self.server)
+
+
+class RowsCore:
+    """The calls of a stream of rows."""
+
+    def __init__(self, core: Core, request: Request) -> None:
+        self._core, self._request = core, request
+        self._parser = AnswerParser()
+        self._ended = False
+
+    @property
+    def header(self) -> Header:
+        if self._parser.header is None:
+            raise RuntimeError("a stream is opened by its `with` block")
+        return self._parser.header
+
+    @property
+    def time(self) -> int | None:
+        return self._parser.time
+
+    @property
+    def snapshot(self) -> int | None:
+        return self._parser.snapshot
+
+    def open(self) -> Call[None]:
+        reply: Reply = yield Open(self._request)
+        if reply.status >= 400:
+            answered(reply.status, reply.body, self._core.server)
+        while self._parser.header is None and not self._ended:
+            yield from self._receive()
+            if self._parser.header is None:
+                # Raises what came in place of a header.
+                self._parser.take()
+
+    def next(self) -> Call[Row | None]:
+        """The next row, None at the end."""
+        while (row := self._parser.take()) is None and not self._ended:
+            yield from self._receive()
+        return row
+
+    def next_part(self) -> Call[Part | None]:
+        """The next row, or what stands between rows; None at the end."""
+        while (part := self._parser.take_part()) is None and not self._ended:
+            yield from self._receive()
+        return part
+
+    def close(self) -> Call[None]:
+        """End the query, if the server has not."""
+        header = self._parser.header
+        ended, self._ended = self._ended, True
+        if not ended and header is not None and header.query is not None:
+            with suppress(HoldfastError):
+                yield from self._core.close_query(header.query)
+
+    def _receive(self) -> Call[None]:
+        received: bytes | None = yield Read()
+        if received is None:
+            self._ended = True
+            self._parser.end()
+        else:
+            self._parser.feed(received)
+
+
+class LinesCore:
+    """The calls of a stream of lines."""
+
+    def __init__(self, core: Core, request: Request) -> None:
+        self._core, self._request = core, request
+        self._rest = b""
+        self._whole: deque[bytes] = deque()
+
+    def open(self) -> Call[None]:
+        reply: Reply = yield Open(self._request)
+        if reply.status >= 400:
+            answered(reply.status, reply.body, self._core.server)
+
+    def next(self) -> Call[str | None]:
+        """The next line, None at the end."""
+        while not self._whole:
+            received: bytes | None = yield Read()
+            if received is None:
+                last, self._rest = self._rest, b""
+                return printed_line(last.decode()) if last else None
+            *whole, self._rest = (self._rest + received).split(b"\n")
+            self._whole += whole
+        return printed_line(self._whole.popleft().decode())
