@@ -13,41 +13,45 @@ FIRST_WIDTH = 8
 
 
 class Layout:
-    """The widths of a table's columns. With a `budget`, long values are folded; without, columns widen as needed."""
+    """The widths of a table's columns. With a `budget`, long values are folded; without, columns widen as needed.
 
-    def __init__(self, names: Sequence[str], right: Sequence[bool], budget: int | None) -> None:
+    Values of `whole` columns, such as numbers, are never folded: others give way to them, and if that is not enough,
+    rows are shown below each other.
+    """
+
+    def __init__(
+        self, names: Sequence[str], right: Sequence[bool], budget: int | None, whole: Sequence[bool] | None = None
+    ) -> None:
         self._names, self._right, self._budget = list(names), list(right), budget
-        self.widths = [max(width(name), FIRST_WIDTH) for name in names]
+        self._whole = self._right if whole is None else list(whole)
+        self._least = [LEAST] * len(names)
+        self._natural = [max(width(name), FIRST_WIDTH) for name in names]
+        self.widths = list(self._natural)
 
     @property
     def is_vertical(self) -> bool:
         """True when the columns cannot stand beside each other."""
-        return self._budget is not None and sum(self.widths) + len(BETWEEN) * (len(self.widths) - 1) > self._budget
+        return self._budget is not None and sum(self.widths) > self._room
+
+    @property
+    def _room(self) -> int:
+        return (self._budget or 0) - len(BETWEEN) * (len(self._names) - 1)
 
     def fit(self, rows: Sequence[Sequence[str]]) -> None:
         """Choose the widths that these rows need, and that there is room for."""
-        self._choose([max(map(width, column)) for column in zip(self._names, *rows, strict=True)])
+        self._natural = [width(name) for name in self._names]
+        self._take_in(rows)
 
     def share(self, wanted: Sequence[int]) -> None:
         """Choose widths before any row is known: what each column wants, and the rest for those that want 0."""
         if self._budget is None:
             return
-        least = [max(want, width(name)) for want, name in zip(wanted, self._names, strict=True)]
+        self._natural = [max(want, width(name)) for want, name in zip(wanted, self._names, strict=True)]
         open_ended = [i for i, want in enumerate(wanted) if want == 0]
-        room = self._budget - len(BETWEEN) * (len(least) - 1) - sum(least)
+        room = self._room - sum(self._natural)
         for i in open_ended:
-            least[i] += max(0, min(room // len(open_ended), 40 - least[i]))
-        self._choose(least)
-
-    def _choose(self, natural: Sequence[int]) -> None:
-        self.widths = list(natural)
-        if self._budget is None:
-            return
-        room = self._budget - len(BETWEEN) * (len(natural) - 1)
-        level = max(natural, default=0)
-        while sum(min(n, level) for n in natural) > room and level > LEAST:
-            level -= 1
-        self.widths = [min(n, level) for n in natural]
+            self._natural[i] += max(0, min(room // len(open_ended), 40 - self._natural[i]))
+        self._choose()
 
     def heading(self) -> Iterator[str]:
         if not self.is_vertical:
@@ -55,13 +59,40 @@ class Layout:
             yield "-+-".join("-" * w for w in self.widths)
 
     def row(self, values: Sequence[str], number: int) -> Iterator[str]:
-        """The lines of a row; `number` is told where rows cannot stand in a table."""
+        """The lines of a row; `number` is told where rows cannot stand in a table.
+
+        A value that cannot be folded and is wider than any before it moves the columns: they get a heading again.
+        """
         if self._budget is None:
             self.widths = [max(w, width(value)) for w, value in zip(self.widths, values, strict=True)]
+        elif not self.is_vertical and any(
+            whole and width(value) > w for whole, value, w in zip(self._whole, values, self.widths, strict=True)
+        ):
+            self._take_in([values])
+            yield from self.heading()
         if self.is_vertical:
             yield from self._below(values, number)
         else:
             yield from self._lines(values)
+
+    def _take_in(self, rows: Sequence[Sequence[str]]) -> None:
+        for i, column in enumerate(zip(*rows, strict=True)):
+            widest = max(map(width, column))
+            self._natural[i] = max(self._natural[i], widest)
+            if self._whole[i]:
+                self._least[i] = max(self._least[i], widest)
+        self._choose()
+
+    def _choose(self) -> None:
+        self.widths = list(self._natural)
+        if self._budget is None:
+            return
+        level = max(self._natural, default=0)
+        while sum(self.widths) > self._room and level > LEAST:
+            level -= 1
+            self.widths = [
+                min(natural, max(least, level)) for natural, least in zip(self._natural, self._least, strict=True)
+            ]
 
     def _lines(self, values: Sequence[str]) -> Iterator[str]:
         folded = [fold(value, w) for value, w in zip(values, self.widths, strict=True)]
@@ -72,12 +103,15 @@ class Layout:
 
     def _below(self, values: Sequence[str], number: int) -> Iterator[str]:
         yield f"-- row {number} --"
-        widest = max(map(width, self._names))
-        room = max((self._budget or 0) - widest - len(BETWEEN), LEAST)
-        for name, value in zip(self._names, values, strict=True):
-            first, *more = fold(value, room)
-            yield f"{padded(name, widest, right=False)}{BETWEEN}{first}".rstrip()
-            yield from (f"{' ' * widest}{BETWEEN}{part}".rstrip() for part in more)
+        budget = self._budget or 0
+        widest = min(max(map(width, self._names)), max(budget // 2, LEAST))
+        room = max(budget - widest - len(BETWEEN), LEAST)
+        for name, value, whole in zip(self._names, values, self._whole, strict=True):
+            names = fold(name, widest)
+            parts = [value] if whole else fold(value, room)
+            for i in range(max(len(names), len(parts))):
+                left = padded(names[i] if i < len(names) else "", widest, right=False)
+                yield f"{left}{BETWEEN}{parts[i] if i < len(parts) else ''}".rstrip()
 
 
 def fold(text: str, columns: int) -> list[str]:

@@ -104,7 +104,8 @@ class TableOutput:
         header = stream.header
         tell(self._terminal, [header.notice] if header.notice else [])
         budget = self._console.width if self._terminal.is_interactive else None
-        layout = Layout(header.names, [is_right(type_) for type_ in header.types], budget)
+        right, whole = [is_right(type_) for type_ in header.types], [wanted_width(type_) > 0 for type_ in header.types]
+        layout = Layout(header.names, right, budget, whole)
         first: list[Row] = []
         if header.is_push:
             layout.share([wanted_width(type_) for type_ in header.types])

@@ -68,3 +68,64 @@ def test_before_any_row_the_open_ended_columns_share_the_room() -> None:
     layout = Layout(("ID", "N", "NOTE"), [False, True, False], 60)
     layout.share([0, 12, 0])
     assert layout.widths == [20, 12, 22]
+
+
+NUMBERS = ("ID", "AMOUNT", "NOTE")
+
+
+def numbered(budget: int, *rows: tuple[str, ...]) -> list[str]:
+    layout = Layout(NUMBERS, [False, True, False], budget)
+    layout.fit(rows)
+    return [*layout.heading(), *(line for n, row in enumerate(rows, 1) for line in layout.row(row, n))]
+
+
+def test_numbers_are_never_cut() -> None:
+    assert numbered(32, ("a", "1234567890123", "some words that are long")) == [
+        "ID |        AMOUNT | NOTE",
+        "---+---------------+------------",
+        "a  | 1234567890123 | some words",
+        "   |               | that are",
+        "   |               | long",
+    ]
+
+
+def test_a_heading_gives_way_to_narrow_numbers() -> None:
+    layout = Layout(("NUMBER_OF_ORDERS", "CITY"), [True, False], 20)
+    layout.fit([("12345678", "Oslo")])
+    assert list(layout.heading()) == ["NUMBER_OF_ORD | CITY", "          ERS |", "--------------+-----"]
+
+
+def test_numbers_that_leave_no_room_stand_below_each_other() -> None:
+    assert numbered(24, ("a", "123456789012345678", "x")) == [
+        "-- row 1 --",
+        "ID     | a",
+        "AMOUNT | 123456789012345678",
+        "NOTE   | x",
+    ]
+
+
+def test_a_number_that_is_wider_than_those_before_it_moves_the_columns() -> None:
+    layout = Layout(NUMBERS, [False, True, False], 32)
+    layout.share([0, 6, 0])
+    assert list(layout.heading()) == ["ID        | AMOUNT | NOTE", "----------+--------+------------"]
+    assert list(layout.row(("a", "123", "x"), 1)) == ["a         |    123 | x"]
+    assert list(layout.row(("b", "123456789012", "y"), 2)) == [
+        "ID      |       AMOUNT | NOTE",
+        "--------+--------------+--------",
+        "b       | 123456789012 | y",
+    ]
+    assert next(iter(layout.row(("c", "1" * 30, "z"), 3))) == "-- row 3 --"
+    assert next(iter(layout.row(("d", "5", "z"), 4))) == "-- row 4 --"
+
+
+@given(
+    st.lists(st.tuples(st.text("ab ", max_size=40), st.integers(-(10**18), 10**18).map(str)), min_size=1, max_size=8),
+    st.integers(40, 90),
+)
+def test_rows_fit_and_every_number_is_whole(rows: list[tuple[str, str]], budget: int) -> None:
+    layout = Layout(("TEXT", "NUMBER"), [False, True], budget)
+    layout.share([0, 12])
+    for number, row in enumerate(rows, 1):
+        found = list(layout.row(row, number))
+        assert all(width(line) <= budget for line in found)
+        assert any(line.split("|")[-1].strip() == row[1] for line in found)
