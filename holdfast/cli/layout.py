@@ -6,7 +6,7 @@ from wcwidth import wcwidth
 
 from holdfast.client.shown import padded, width
 
-LEAST = 6
+LEAST = 10
 """A column is not made narrower than this; a table that needs it is shown row by row instead."""
 BETWEEN = " | "
 FIRST_WIDTH = 8
@@ -46,7 +46,7 @@ class Layout:
         """Choose widths before any row is known: what each column wants, and the rest for those that want 0."""
         if self._budget is None:
             return
-        self._natural = [max(want, width(name)) for want, name in zip(wanted, self._names, strict=True)]
+        self._natural = [max(want or LEAST, width(name)) for want, name in zip(wanted, self._names, strict=True)]
         open_ended = [i for i, want in enumerate(wanted) if want == 0]
         room = self._room - sum(self._natural)
         for i in open_ended:
@@ -112,6 +112,16 @@ class Layout:
             for i in range(max(len(names), len(parts))):
                 left = padded(names[i] if i < len(names) else "", widest, right=False)
                 yield f"{left}{BETWEEN}{parts[i] if i < len(parts) else ''}".rstrip()
+
+
+def listing(names: Sequence[str], rows: Sequence[Sequence[str]], budget: int | None) -> Iterator[str]:
+    """A table of texts as lines, the heading first. Values of one word are not folded."""
+    whole = [not any(" " in value for value in column) for column in zip(*rows, strict=True)]
+    layout = Layout(names, [False] * len(names), budget, whole)
+    layout.fit(rows)
+    yield from layout.heading()
+    for number, row in enumerate(rows, 1):
+        yield from layout.row(row, number)
 
 
 def fold(text: str, columns: int) -> list[str]:

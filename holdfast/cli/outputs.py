@@ -16,7 +16,7 @@ import orjson
 from rich.text import Text
 
 from holdfast.cli.layout import Layout
-from holdfast.cli.printing import pairs, put, table
+from holdfast.cli.printing import pairs, put, put_listing
 from holdfast.cli.terminal import Terminal
 from holdfast.client import Entity, Row, Snapshot, Stream
 from holdfast.client.entities import Document, Grid, Pairs, blocks, warnings
@@ -93,7 +93,7 @@ class TableOutput:
                     del names
                     self._console.print(Text(f"There are no {plural}.", style="dim"))
                 case Grid(names, rows):
-                    put(self._console, table(names, rows))
+                    put_listing(self._console, names, rows)
                 case Pairs(found):
                     put(self._console, pairs(found))
                 case Document(text):

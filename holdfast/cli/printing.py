@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from holdfast.cli.layout import listing
 from holdfast.cli.terminal import Terminal
 from holdfast.client.shown import shown
 from holdfast.errors import HoldfastError, Position
@@ -99,6 +100,16 @@ def put(console: Console, block: RenderableType, *, indent: int = 0) -> None:
         console.print(block)
     for line in captured.get().splitlines():
         console.print(Text(line.rstrip()), soft_wrap=True)
+    console.file.flush()
+
+
+def put_listing(console: Console, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table that fits the terminal, if it is one."""
+    texts = [[shown(value) for value in row] for row in rows]
+    budget = console.width if console.is_terminal else None
+    for number, line in enumerate(listing(names, texts, budget)):
+        style = "bold" if number == 0 or line.startswith("-- row ") else ""
+        console.print(Text(line, style=style), soft_wrap=True)
     console.file.flush()
 
 

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from holdfast.cli.printing import output, pairs, put, table, told_errors
+from holdfast.cli.printing import output, pairs, put, put_listing, told_errors
 from holdfast.client import Client
 from holdfast.client.entities import state_of
 
@@ -110,7 +110,7 @@ def show(console: Console, found: Status) -> None:
     if found.queries:
         console.print()
         rows = [[query.id, state_of(asdict(query)), query.writes] for query in found.queries]
-        put(console, table(("Query", "State", "Writes"), rows))
+        put_listing(console, ("Query", "State", "Writes"), rows)
         for query in found.queries:
             if query.reason:
                 console.print(Text(f"{query.id}: {query.reason}", style="red"))

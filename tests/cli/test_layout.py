@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.layout import Layout, fold
+from holdfast.cli.layout import Layout, fold, listing
 from holdfast.client.shown import width
 
 
@@ -67,7 +67,7 @@ def test_too_many_columns_stand_below_each_other() -> None:
 def test_before_any_row_the_open_ended_columns_share_the_room() -> None:
     layout = Layout(("ID", "N", "NOTE"), [False, True, False], 60)
     layout.share([0, 12, 0])
-    assert layout.widths == [20, 12, 22]
+    assert layout.widths == [21, 12, 21]
 
 
 NUMBERS = ("ID", "AMOUNT", "NOTE")
@@ -105,14 +105,14 @@ def test_numbers_that_leave_no_room_stand_below_each_other() -> None:
 
 
 def test_a_number_that_is_wider_than_those_before_it_moves_the_columns() -> None:
-    layout = Layout(NUMBERS, [False, True, False], 32)
+    layout = Layout(NUMBERS, [False, True, False], 40)
     layout.share([0, 6, 0])
-    assert list(layout.heading()) == ["ID        | AMOUNT | NOTE", "----------+--------+------------"]
-    assert list(layout.row(("a", "123", "x"), 1)) == ["a         |    123 | x"]
+    assert list(layout.heading()) == ["ID             | AMOUNT | NOTE", "---------------+--------+---------------"]
+    assert list(layout.row(("a", "123", "x"), 1)) == ["a              |    123 | x"]
     assert list(layout.row(("b", "123456789012", "y"), 2)) == [
-        "ID      |       AMOUNT | NOTE",
-        "--------+--------------+--------",
-        "b       | 123456789012 | y",
+        "ID          |       AMOUNT | NOTE",
+        "------------+--------------+------------",
+        "b           | 123456789012 | y",
     ]
     assert next(iter(layout.row(("c", "1" * 30, "z"), 3))) == "-- row 3 --"
     assert next(iter(layout.row(("d", "5", "z"), 4))) == "-- row 4 --"
@@ -129,3 +129,22 @@ def test_rows_fit_and_every_number_is_whole(rows: list[tuple[str, str]], budget:
         found = list(layout.row(row, number))
         assert all(width(line) <= budget for line in found)
         assert any(line.split("|")[-1].strip() == row[1] for line in found)
+
+
+def test_a_listing_keeps_names_whole_and_stands_upright_when_there_is_no_room() -> None:
+    names, rows = ("Query", "Statement"), [("CTAS_TOTALS_1", "CREATE TABLE totals AS SELECT id FROM orders")]
+    assert list(listing(names, rows, 40)) == [
+        "Query         | Statement",
+        "--------------+-------------------------",
+        "CTAS_TOTALS_1 | CREATE TABLE totals AS",
+        "              | SELECT id FROM orders",
+    ]
+    assert list(listing(names, rows, 25)) == [
+        "-- row 1 --",
+        "Query     | CTAS_TOTALS_1",
+        "Statement | CREATE TABLE",
+        "          | totals AS",
+        "          | SELECT id",
+        "          | FROM orders",
+    ]
+    assert list(listing(names, rows, None))[-1] == "CTAS_TOTALS_1 | CREATE TABLE totals AS SELECT id FROM orders"
