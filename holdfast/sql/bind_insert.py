@@ -6,8 +6,11 @@ from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import BindError, NotSupported, TypeMismatch, UnknownColumn
 from holdfast.runtime.expressions.coercion import width
+from holdfast.runtime.expressions.physical import Dialect, NotRenderable
+from holdfast.runtime.expressions.render import render
 from holdfast.runtime.expressions.scope import Scope
 from holdfast.runtime.expressions.tree import (
+    Call,
     DecimalLiteral,
     Expression,
     IntegerLiteral,
@@ -17,7 +20,7 @@ from holdfast.runtime.expressions.tree import (
 from holdfast.runtime.expressions.typing import infer
 from holdfast.sql import statements as sql
 from holdfast.sql.bound import BoundInsert
-from holdfast.sql.walk import column_refs
+from holdfast.sql.walk import column_refs, walk
 from holdfast.types import Array, Column, Decimal, Map, Role, Scalar, SqlType, Struct, is_number
 
 ROWTIME = Column("ROWTIME", Scalar.BIGINT)
@@ -94,10 +97,28 @@ def _check_value(column: Column, value: Expression) -> None:
             position=ref.position,
         )
     type_ = infer(value, NOTHING)
+    _check_computed(column, value)
     if type_ is None or _accepts(type_, column.type):
         _check_digits(column, value)
         return
     raise TypeMismatch(f'column "{column.name}" is {column.type} and cannot take {type_}', position=value.position)
+
+
+def _check_computed(column: Column, value: Expression) -> None:
+    """Refuse what only a query can compute: the row is made by the store."""
+    try:
+        render(value, NOTHING, Dialect.DUCKDB)
+    except TypeMismatch:
+        return
+    except NotRenderable:
+        calls = [node for node in walk(value) if isinstance(node, Call)]
+        what = f"{calls[0].shown}(…)" if calls else "this"
+        raise NotSupported(
+            f'the value of column "{column.name}" cannot be computed in INSERT … VALUES: {what}',
+            detail="Spark computes it, and INSERT … VALUES does not ask Spark.",
+            hint="Write the value, or compute it in a query: INSERT INTO … SELECT.",
+            position=value.position,
+        ) from None
 
 
 def _accepts(source: SqlType, target: SqlType) -> bool:

@@ -59,7 +59,7 @@ class Expressions:
         """The text of a condition, which has no aggregates."""
         for call in aggregates(written):
             hint = "Filter groups with HAVING, after GROUP BY." if clause == "WHERE" else None
-            raise BindError(f"{clause} cannot have the aggregate {call.name}", hint=hint, position=call.position)
+            raise BindError(f"{clause} cannot have the aggregate {call.shown}", hint=hint, position=call.position)
         return self.filter(self.bound(written), clause=clause)
 
     def filter(self, bound: Expression, *, clause: str) -> str:

@@ -91,12 +91,12 @@ class Grouping:
     def _aggregate(self, call: Call) -> ColumnRef:
         for argument in call.arguments:
             for inner in aggregates(argument):
-                raise BindError(f"aggregates cannot be nested: {inner.name} in {call.name}", position=inner.position)
+                raise BindError(f"aggregates cannot be nested: {inner.shown} in {call.shown}", position=inner.position)
         arguments = tuple(self.rows.without_queries(argument) for argument in call.arguments)
         bound = bind_aggregate(replace(call, arguments=arguments), self.rows.scope, dialect=self.dialect)
         if bound.form.needs_records:
             raise NotSupported(
-                f"the aggregate {call.name} cannot be used in a query that reads",
+                f"the aggregate {call.shown} cannot be used in a query that reads",
                 detail="It goes by the order of records, which the rows of a table do not have.",
                 position=call.position,
             )

@@ -102,7 +102,7 @@ class SelectList:
     def _key(self, written: Expression) -> Expression:
         """A grouping expression; a number or a name may mean a column of the select list."""
         for call in aggregates(written):
-            raise BindError(f"GROUP BY cannot have the aggregate {call.name}", position=call.position)
+            raise BindError(f"GROUP BY cannot have the aggregate {call.shown}", position=call.position)
         if isinstance(written, IntegerLiteral) and 1 <= written.value <= len(self._resolved):
             meant = self._resolved[written.value - 1]
             if not aggregates(meant):

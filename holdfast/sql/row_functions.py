@@ -46,7 +46,7 @@ def refuse_table_functions(expression: Expression, *, clause: str) -> None:
 
 def aggregated_rows(call: Call) -> NotSupported:
     return NotSupported(
-        f"the table function {call.name} cannot be used in an aggregation",
+        f"the table function {call.shown} cannot be used in an aggregation",
         hint="Make a stream of its rows first, and aggregate that.",
         position=call.position,
     )
