@@ -41,7 +41,7 @@ def asked(tmp_path, engine):
     ],
 )
 def test_a_function_of_a_user_in_a_pull(asked: Reading, text: str, rows: list[tuple[object, ...]]) -> None:
-    assert sorted(plain(asked.pull(text))) == rows
+    assert sorted(plain(asked.pull(text).rows)) == rows
 
 
 @pytest.mark.parametrize(
