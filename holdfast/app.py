@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from threading import Event, Lock
 
@@ -23,6 +24,7 @@ from holdfast.coordinator.clock import Clock, wall_clock
 from holdfast.coordinator.cluster import Cluster
 from holdfast.coordinator.commands import Commands, Done
 from holdfast.coordinator.coordinator import Coordinator
+from holdfast.coordinator.holds import Holds, HoldStatus
 from holdfast.coordinator.intake import Intake, raw
 from holdfast.coordinator.lag import Lag, Lags
 from holdfast.coordinator.publishing import Publishing
@@ -46,6 +48,7 @@ from holdfast.runtime.spark.engine import Engine
 from holdfast.runtime.spark.session import Sessions, open_sessions
 from holdfast.runtime.store.duckdb.files import set_aside
 from holdfast.runtime.store.duckdb.store import DuckDbStore, open_store
+from holdfast.runtime.store.port import Time
 from holdfast.runtime.tick import Ticker
 from holdfast.serving.evaluated import QuerySubscription
 from holdfast.serving.insert import row_of
@@ -64,7 +67,9 @@ from holdfast.serving.timestamps import explained
 from holdfast.serving.transactions import Transactions
 from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.bound import BoundAssertTopic, BoundExplain, BoundInsert, BoundSelect, BoundSubscribe, SelectKind
+from holdfast.sql.bound_hold import BoundAdvanceHold
 from holdfast.sql.bound_read import BoundRead
+from holdfast.sql.moments import BoundAsOf, Moment
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.statements import ExplainFormat, Print
 
@@ -165,10 +170,12 @@ class Service:
         self._commands = Commands(settings, self._log, self._admin, self._cluster, catalog, store.id)
         self._commands.follow(last + 1)
         self._writer = RecordWriter(settings)
-        self._times = Times(store, self._clock.read_time, self._cluster.status)
+        self._times = Times(store, self._clock.read_time, self._cluster.status, lambda name: self._holds.on(name))
         self._transactions = Transactions(
             store, self._times, lambda: self.catalog.tables, idle_seconds=settings.transaction_idle.total_seconds()
         )
+        ceiling = settings.hold_max_lag // timedelta(milliseconds=1)
+        self._holds = self._commands.holds = Holds(store, self._times, lambda: self.catalog, ceiling)
         self._streams = StreamReader(
             store,
             self._admin,
@@ -212,6 +219,13 @@ class Service:
         # Whoever follows what was dropped is told so.
         self._wakeup.ring()
         return done
+
+    def advance_hold(self, bound: BoundAdvanceHold) -> Time:
+        """Move a hold; durable on return, and not behind the ticks."""
+        return self._holds.advance(bound.hold, bound.to)
+
+    def holds(self) -> list[HoldStatus]:
+        return self._holds.status()
 
     def queries(self) -> list[QueryInfo]:
         catalog = self.catalog
@@ -319,6 +333,8 @@ class Service:
             if len(self._pushes) >= self.settings.max_push_queries:
                 raise NotSupported("too many push queries are open", hint="Close some of them.")
         if isinstance(bound, BoundSubscribe):
+            if bound.hold is not None:
+                bound = replace(bound, as_of=BoundAsOf(Moment(self._holds.at(bound.hold))))
             subscription = TableSubscription if isinstance(bound.select, BoundSelect) else QuerySubscription
             started: Pushing = subscription(bound, self._rows, self._times, self._wakeup)
         elif isinstance(bound.relation, Stream):

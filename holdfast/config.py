@@ -67,6 +67,7 @@ class Settings:
     max_push_queries: int = 1_000
     """More push queries than this are refused."""
     subscribe_max_lag: timedelta = timedelta(hours=3)
+    hold_max_lag: timedelta = timedelta(days=7)
     """A subscriber that is further behind than this is ended: history is not kept for it any longer."""
     transaction_idle: timedelta = timedelta(seconds=60)
     """A transaction of which nothing is asked for so long ends."""
@@ -209,6 +210,7 @@ SETTINGS: Mapping[str, Reader] = {
     "max_push_queries": whole(1),
     "subscribe_max_lag": duration,
     "transaction_idle": duration,
+    "hold_max_lag": duration,
     "transaction_rows": whole(1),
     "store_memory": size,
     "rebuild": flag,

@@ -234,6 +234,12 @@ class UnreadableTime(ReadError):
     """The time that a query asks for cannot be read in all of its objects."""
 
 
+class HoldTimeError(ReadError):
+    """A hold cannot be at that time."""
+
+    sqlstate = "22023"
+
+
 class SubscriptionLagged(ReadError):
     """A subscriber fell further behind than history is kept for it."""
 

@@ -26,6 +26,7 @@ PAGES = {
     "pull-queries": 9,
     "push-queries": 4,
     "client": 7,
+    "holds": 3,
     "formats": 1,
     "operations": 2,
 }

@@ -10,10 +10,10 @@ from enum import StrEnum
 from functools import partial, reduce
 from typing import Self, assert_never
 
-from holdfast.catalog.objects import NO_PROPERTIES, QueryEntry, QueryState, Stream, Table, TopicSettings
+from holdfast.catalog.objects import NO_PROPERTIES, Hold, QueryEntry, QueryState, Stream, Table, TopicSettings
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import HoldfastError, PlanError
-from holdfast.names import ObjectName, QueryId, StoreId
+from holdfast.names import HoldId, ObjectName, QueryId, StoreId
 from holdfast.runtime.expressions.parse import parse_schema, parse_type
 from holdfast.runtime.functions.user import PYTHON, UserFunction, declare
 from holdfast.runtime.plan import jsontext
@@ -42,6 +42,10 @@ RETENTION_MS = "holdfast.topic.retention.ms"
 DELETE_TOPIC = "holdfast.topic.delete"
 RETAIN_MS = "holdfast.retain.history.ms"
 """How long a table keeps its history; empty when it is to be the default again."""
+HOLD_ID = "holdfast.hold.id"
+HOLD_ON = "holdfast.hold.on"
+HOLD_MAX_LAG = "holdfast.hold.max.lag.ms"
+HOLD_NAME = "holdfast.hold.name"
 EVERY_QUERY = "ALL"
 
 
@@ -52,6 +56,7 @@ class CommandType(StrEnum):
     TABLE = "table"
     TYPE = "type"
     FUNCTION = "function"
+    HOLD = "hold"
     TERMINATE = "terminate"
     PAUSE = "pause"
     RESUME = "resume"
@@ -140,6 +145,12 @@ def decode_command(key: bytes, value: bytes, *, offset: int = 0) -> Command:
     )
 
 
+def hold_properties(hold: Hold) -> dict[str, str]:
+    """The properties with which a command remembers a hold; the time is the store's."""
+    on = jsontext.write(list(hold.on)).decode()
+    return {HOLD_ID: hold.id, HOLD_ON: on, HOLD_MAX_LAG: str(hold.max_lag_ms)}
+
+
 def topic_properties(settings: TopicSettings) -> dict[str, str]:
     """The properties with which a command remembers how its topic is to be created."""
     values = {PARTITIONS: settings.partitions, REPLICAS: settings.replicas, RETENTION_MS: settings.retention_ms}
@@ -159,6 +170,8 @@ def apply(catalog: Catalog, command: Command, *, replan: Replan | None = None) -
         return _terminate(catalog, command.id.entity)
     if command.id.type in STATES:
         return _set_state(catalog, command.id.entity, STATES[command.id.type])
+    if command.id.type == CommandType.HOLD:
+        return _apply_hold(catalog, command)
     plan = command.plan
     if plan is None:
         if replan is None:
@@ -201,7 +214,7 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
                 )
             )
         case DropSource():
-            return catalog.without_object(ddl.source_name)
+            return catalog.without_holds(*catalog.holds_on(ddl.source_name)).without_object(ddl.source_name)
         case AlterSource():
             return _alter(catalog, ddl, command)
         case RegisterType():
@@ -229,6 +242,34 @@ def _function(ddl: CreateFunction) -> UserFunction:
         source=ddl.body,
         aggregate=ddl.kind is FunctionKind.AGGREGATE,
     )
+
+
+def _apply_hold(catalog: Catalog, command: Command) -> Catalog:
+    """A hold that is gone is not missed."""
+    name, said = ObjectName(command.id.entity), command.properties
+    known = catalog.holds.get(name)
+    match command.id.action:
+        case CommandAction.CREATE:
+            try:
+                on = jsontext.read(said.get(HOLD_ON, "").encode())
+                names = tuple(ObjectName(each) for each in on if isinstance(each, str)) if isinstance(on, list) else ()
+                made = Hold(
+                    id=HoldId(said[HOLD_ID]),
+                    name=name,
+                    on=names,
+                    max_lag_ms=int(said[HOLD_MAX_LAG]),
+                    statement=command.statement,
+                )
+            except (PlanError, KeyError, ValueError):
+                return _quarantine(catalog, command, "the command of the hold cannot be read")
+            return catalog.with_hold(made)
+        case CommandAction.DROP if known is not None:
+            return catalog.without_holds(known)
+        case CommandAction.ALTER if known is not None:
+            renamed = replace(known, name=ObjectName(said.get(HOLD_NAME, name)))
+            return catalog.without_holds(known).with_hold(renamed)
+        case _:
+            return catalog
 
 
 def _alter(catalog: Catalog, ddl: AlterSource, command: Command) -> Catalog:

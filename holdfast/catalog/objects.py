@@ -6,7 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar
 
-from holdfast.names import ObjectName, QueryId, TopicName
+from holdfast.names import HoldId, ObjectName, QueryId, TopicName
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.types import Schema
@@ -88,6 +88,18 @@ class Table:
 
 
 CatalogObject = Stream | Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """A promise that a time of some objects stays readable until it is moved on. The time itself is in the store."""
+
+    KIND: ClassVar[str] = "hold"
+    id: HoldId
+    name: ObjectName
+    on: tuple[ObjectName, ...]
+    max_lag_ms: int
+    statement: str = ""
 
 
 class QueryState(StrEnum):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from holdfast.catalog.objects import CatalogObject, QueryEntry, Stream, Table
+from holdfast.catalog.objects import CatalogObject, Hold, QueryEntry, Stream, Table
 from holdfast.errors import DependentObjects, DuplicateObject, Position, UnknownObject, WrongObjectKind
 from holdfast.names import ObjectName, QueryId
 from holdfast.runtime.functions.user import UserFunction
@@ -13,13 +13,14 @@ from holdfast.types import SqlType
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Objects, queries, named types and users' functions, in the order of their creation."""
+    """Objects, queries, named types, users' functions and holds, in the order of their creation."""
 
     objects: Mapping[ObjectName, CatalogObject] = field(default_factory=lambda: MappingProxyType({}))
     queries: Mapping[QueryId, QueryEntry] = field(default_factory=lambda: MappingProxyType({}))
     types: Mapping[str, SqlType] = field(default_factory=lambda: MappingProxyType({}))
     functions: Mapping[str, UserFunction] = field(default_factory=lambda: MappingProxyType({}))
     """The newest version of each function of a user."""
+    holds: Mapping[ObjectName, Hold] = field(default_factory=lambda: MappingProxyType({}))
 
     # ---- finding
 
@@ -56,6 +57,15 @@ class Catalog:
             raise UnknownObject(id, kind="query", known=sorted(self.queries), position=position)
         return found
 
+    def hold(self, name: str, *, position: Position | None = None) -> Hold:
+        found = self.holds.get(ObjectName(name))
+        if found is None:
+            raise UnknownObject(name, kind="hold", known=sorted(self.holds), position=position)
+        return found
+
+    def holds_on(self, name: str) -> tuple[Hold, ...]:
+        return tuple(hold for hold in self.holds.values() if name in hold.on)
+
     @property
     def streams(self) -> tuple[Stream, ...]:
         return tuple(found for found in self.objects.values() if isinstance(found, Stream))
@@ -75,7 +85,9 @@ class Catalog:
         return tuple(query for query in self.queries.values() if query.sink == name)
 
     def check_free(self, name: str, *, position: Position | None = None) -> None:
-        """Refuse a name that an object has."""
+        """Refuse a name that an object or a hold has."""
+        if name in self.holds:
+            raise DuplicateObject(f'hold "{name}" already exists', hint="Take another name.", position=position)
         taken = self.find(name)
         if taken is not None:
             raise DuplicateObject(
@@ -84,9 +96,20 @@ class Catalog:
                 position=position,
             )
 
-    def check_drop(self, name: str, *, position: Position | None = None) -> None:
-        """Refuse to drop what other queries read or write; the query that made the object goes with it."""
+    def check_drop(self, name: str, *, cascade: bool = False, position: Position | None = None) -> None:
+        """Refuse to drop what other queries read or write; the query that made the object goes with it.
+
+        Holds on the object are dropped with it when the statement says so.
+        """
         found = self.object(name, position=position)
+        holds = sorted(hold.name for hold in self.holds_on(name))
+        if holds and not cascade:
+            raise DependentObjects(
+                f'cannot drop {found.KIND} "{name}" because holds depend on it',
+                detail=f"Held by {', '.join(holds)}.",
+                hint=f"Write CASCADE to drop the holds too, or drop them first: DROP HOLD {holds[0]};",
+                position=position,
+            )
         readers = sorted(query.id for query in self.readers(name))
         writers = sorted(query.id for query in self.writers(name) if query.id != found.query)
         if not readers and not writers:
@@ -123,6 +146,12 @@ class Catalog:
             return self
         rest = {key: value for key, value in self.queries.items() if key != id}
         return replace(self, queries=MappingProxyType(rest))
+
+    def with_hold(self, added: Hold) -> "Catalog":
+        return replace(self, holds=MappingProxyType({**self.holds, added.name: added}))
+
+    def without_holds(self, *gone: Hold) -> "Catalog":
+        return replace(self, holds=MappingProxyType({n: hold for n, hold in self.holds.items() if hold not in gone}))
 
     def with_type(self, name: str, type_: SqlType) -> "Catalog":
         return replace(self, types=MappingProxyType({**self.types, name: type_}))

@@ -10,11 +10,12 @@ from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
 from holdfast.coordinator.cluster import Cluster
+from holdfast.coordinator.holds import Holds
 from holdfast.errors import BindError, HoldfastError
 from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.log import CommandLog
 from holdfast.names import QueryId, StoreId, TopicName
-from holdfast.planner.commands import OfQueries, commands_for
+from holdfast.planner.commands import OfHolds, OfQueries, commands_for, hold_of
 from holdfast.planner.plan import Plannable
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.serdes.decoding import Decoder
@@ -35,6 +36,7 @@ from holdfast.sql.bound import (
     BoundResume,
     BoundTerminate,
 )
+from holdfast.sql.bound_hold import BoundCreateHold, BoundDropHold, BoundRenameHold
 from holdfast.sql.statements import Statement
 
 log = logging.getLogger(__name__)
@@ -63,6 +65,7 @@ class Commands:
         self._next_number = 0
         self._pending = False
         self.catalog = catalog
+        self.holds: Holds | None = None
 
     def follow(self, number: int) -> None:
         """Numbers of queries go on after those of commands that are there already."""
@@ -73,13 +76,15 @@ class Commands:
         bound = bind(statement, self.catalog, properties)
         if isinstance(bound, BoundNothing):
             return Done(bound.notice, -1)
-        if not isinstance(bound, Plannable | OfQueries):
+        if not isinstance(bound, Plannable | OfQueries | OfHolds):
             raise BindError("this statement does not change the catalog")
         if isinstance(bound, BoundCreateSource):
             self._check_topic(bound)
         commands = commands_for(
             bound, text=text, number=self._next_number, properties=_kept(properties), store_id=self._store_id
         )
+        if isinstance(bound, BoundCreateHold):
+            return self._create_hold(bound, text, commands[0])
         before = after = self.catalog
         for command in commands:
             after = apply(after, command)
@@ -107,9 +112,25 @@ class Commands:
             self._create_topics(self.catalog)
             self._cluster.install(self.catalog)
             self._cluster.pause()
+            if self.holds is not None:
+                self.holds.settle()
             self._pending = False
         except HoldfastError as error:
             log.warning("the catalog is not yet all set up, trying again: %s", error)
+
+    def _create_hold(self, bound: BoundCreateHold, text: str, command: Command) -> Done:
+        """Its time first, then its command: a hold that is in the catalog holds."""
+        assert self.holds is not None
+        hold = hold_of(bound, text=text, number=self._next_number)
+        at = self.holds.place(hold, bound.on, bound.at)
+        try:
+            offset = self._log.append(*encode_command(command))
+        except BaseException:
+            self.holds.forget(hold)
+            raise
+        self._next_number = offset + 1
+        self.catalog = apply(self.catalog, command)
+        return Done(f"Hold {hold.name} created at {at}.", offset)
 
     def recover(self) -> None:
         """Run what the catalog has, after a start."""
@@ -194,7 +215,7 @@ def _kept(properties: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in properties.items() if name == "auto.offset.reset"}
 
 
-def _message(bound: Plannable | OfQueries) -> str:
+def _message(bound: Plannable | OfQueries | OfHolds) -> str:
     match bound:
         case BoundCreateSource(target=target) | BoundCreateAs(target=target):
             return f"{target.kind.title()} {target.name} created."
@@ -212,6 +233,12 @@ def _message(bound: Plannable | OfQueries) -> str:
             return f"Function {name} dropped."
         case BoundDrop(target=target):
             return f"Source {target.name} dropped."
+        case BoundCreateHold(name=name):
+            return f"Hold {name} created."
+        case BoundRenameHold(hold, name):
+            return f"Hold {hold.name} is now {name}."
+        case BoundDropHold(hold):
+            return f"Hold {hold.name} dropped."
         case BoundTerminate():
             return "Query terminated."
         case BoundPause():

@@ -88,6 +88,9 @@ class Coordinator:
         if time.monotonic() - self._compacted_at < COMPACT_SECONDS:
             return
         crash_point("before_compaction_slice")
+        if self._commands.holds is not None:
+            self._commands.holds.settle()
+            self._commands.holds.advance_overdue()
         with metrics.COMPACTION_SECONDS.time():
             metrics.COMPACTED.inc(self._store.compact(limit=COMPACT_ROWS))
         crash_point("after_compaction_slice")

@@ -5,17 +5,19 @@ from typing import assert_never
 
 from holdfast.catalog.commands import (
     DELETE_TOPIC,
+    HOLD_NAME,
     RETAIN_MS,
     Command,
     CommandAction,
     CommandId,
     CommandType,
+    hold_properties,
     topic_properties,
 )
-from holdfast.catalog.objects import NO_PROPERTIES
+from holdfast.catalog.objects import NO_PROPERTIES, Hold
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import PlanError
-from holdfast.names import StoreId
+from holdfast.names import HoldId, StoreId
 from holdfast.planner.plan import Plannable, plan
 from holdfast.runtime.plan.codec import encode
 from holdfast.sql.bind import bind
@@ -33,10 +35,13 @@ from holdfast.sql.bound import (
     BoundResume,
     BoundTerminate,
 )
+from holdfast.sql.bound_hold import BoundCreateHold, BoundDropHold, BoundRenameHold
 from holdfast.sql.parse import parse
 
 OfQueries = BoundTerminate | BoundPause | BoundResume
 """Statements that become a command without a plan for each of their queries."""
+OfHolds = BoundCreateHold | BoundRenameHold | BoundDropHold
+"""Statements about holds: commands without a plan. ADVANCE is none, it only changes a time in the store."""
 TYPES: Mapping[type[OfQueries], CommandType] = {
     BoundTerminate: CommandType.TERMINATE,
     BoundPause: CommandType.PAUSE,
@@ -45,7 +50,7 @@ TYPES: Mapping[type[OfQueries], CommandType] = {
 
 
 def commands_for(
-    bound: Plannable | OfQueries,
+    bound: Plannable | OfQueries | OfHolds,
     *,
     text: str,
     number: int,
@@ -59,9 +64,30 @@ def commands_for(
     if isinstance(bound, OfQueries):
         ids = [CommandId(TYPES[type(bound)], query.id, CommandAction.EXECUTE) for query in bound.queries]
         return tuple(Command(id=id_, statement=text, store_id=store_id) for id_ in ids)
+    if isinstance(bound, OfHolds):
+        return (_hold_command(bound, text, number, store_id),)
     encoded = encode(plan(bound, text=text, number=number))
     id_, extra = _id(bound), _kept(bound)
     return (Command(id=id_, statement=text, plan=encoded, properties={**properties, **extra}, store_id=store_id),)
+
+
+def hold_of(bound: BoundCreateHold, *, text: str, number: int) -> Hold:
+    """The hold that a statement makes."""
+    on = tuple(table.name for table in bound.on)
+    return Hold(id=HoldId(f"h{number}"), name=bound.name, on=on, max_lag_ms=bound.max_lag_ms, statement=text)
+
+
+def _hold_command(bound: OfHolds, text: str, number: int, store_id: StoreId | None) -> Command:
+    match bound:
+        case BoundCreateHold():
+            hold = hold_of(bound, text=text, number=number)
+            action, properties = CommandAction.CREATE, hold_properties(hold)
+        case BoundRenameHold(hold, name):
+            action, properties = CommandAction.ALTER, {HOLD_NAME: str(name)}
+        case BoundDropHold(hold):
+            action, properties = CommandAction.DROP, {}
+    id_ = CommandId(CommandType.HOLD, hold.name, action)
+    return Command(id=id_, statement=text, properties=properties, store_id=store_id)
 
 
 def _id(bound: Plannable) -> CommandId:

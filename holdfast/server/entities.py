@@ -18,7 +18,7 @@ from holdfast.runtime.functions.registry import functions
 from holdfast.runtime.functions.user import UserFunction
 from holdfast.server.problems import Json
 from holdfast.server.pushes import OpenPush
-from holdfast.server.service import Done, QueryInfo, Topic
+from holdfast.server.service import Done, HoldInfo, QueryInfo, Topic
 from holdfast.sql.bound import (
     BoundAlter,
     BoundAssertTopic,
@@ -38,6 +38,7 @@ from holdfast.sql.bound import (
     BoundStatement,
     BoundTerminate,
 )
+from holdfast.sql.bound_hold import BoundAdvanceHold, BoundCreateHold, BoundDropHold, BoundRenameHold
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.session import KNOWN, TRANSACTION
 from holdfast.sql.statements import ExplainFormat
@@ -99,6 +100,12 @@ def command_id(bound: BoundStatement) -> str:
             return f"pause/{queries[0].id if len(queries) == 1 else 'ALL'}/execute"
         case BoundResume(queries=queries):
             return f"resume/{queries[0].id if len(queries) == 1 else 'ALL'}/execute"
+        case BoundCreateHold(name=name):
+            return f"hold/{quote(name)}/create"
+        case BoundAdvanceHold(hold=hold) | BoundRenameHold(hold=hold):
+            return f"hold/{quote(hold.name)}/alter"
+        case BoundDropHold(hold=hold):
+            return f"hold/{quote(hold.name)}/drop"
         case BoundNothing():
             return "topic/none/execute"
         case _:
@@ -221,6 +228,23 @@ def _form(function: Function, form: Signature) -> Json:
         for place, (name, parameter) in enumerate(zip(named(function, form), form.parameters, strict=True))
     ]
     return {"arguments": arguments, "returnType": form.returns_text, "description": function.doc}
+
+
+def listed_holds(text: str, found: Sequence[HoldInfo]) -> Json:
+    rows = [
+        {
+            "id": each.hold.id,
+            "name": each.hold.name,
+            "on": list(each.hold.on),
+            "at": each.at,
+            "lagMs": each.lag_ms,
+            "maxLagMs": each.hold.max_lag_ms,
+            "advanced": each.advanced,
+            "reason": each.reason,
+        }
+        for each in found
+    ]
+    return entity("holds", text, holds=rows)
 
 
 def listed_types(text: str, types: Mapping[str, SqlType]) -> Json:

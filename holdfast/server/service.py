@@ -9,15 +9,17 @@ from typing import Protocol
 import pyarrow as pa
 
 from holdfast.backup.cut import Cut
-from holdfast.catalog.objects import CatalogObject, QueryEntry
+from holdfast.catalog.objects import CatalogObject, Hold, QueryEntry
 from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.names import ObjectName, QueryId, TopicName
+from holdfast.runtime.store.port import Time
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows
 from holdfast.serving.results import PullResult, Push
 from holdfast.serving.subscriptions import Subscription
 from holdfast.sql.bound import BoundAssertTopic, BoundExplain, BoundInsert, BoundSelect, BoundSubscribe
+from holdfast.sql.bound_hold import BoundAdvanceHold
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.statements import ExplainFormat, Print
@@ -62,6 +64,25 @@ class QueryInfo(Protocol):
 
     @property
     def done(self) -> float: ...
+
+
+class HoldInfo(Protocol):
+    """A hold and its time. `advanced` counts how often it was moved on by itself, last for `reason`."""
+
+    @property
+    def hold(self) -> Hold: ...
+
+    @property
+    def at(self) -> Time: ...
+
+    @property
+    def lag_ms(self) -> int: ...
+
+    @property
+    def advanced(self) -> int: ...
+
+    @property
+    def reason(self) -> str | None: ...
 
 
 class Health(Protocol):
@@ -170,6 +191,10 @@ class Service(Protocol):
         """Have a function called whenever push queries may have something; gives how to end it."""
 
     def queries(self) -> Sequence[QueryInfo]: ...
+
+    def advance_hold(self, bound: BoundAdvanceHold) -> Time: ...
+
+    def holds(self) -> Sequence[HoldInfo]: ...
 
     def store_bytes(self) -> Mapping[str, int]: ...
 

@@ -42,6 +42,7 @@ from holdfast.sql.bound import (
     BoundSubscribe,
     BoundTerminate,
 )
+from holdfast.sql.bound_hold import BoundAdvanceHold, BoundCreateHold, BoundDropHold, BoundRenameHold
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.session import TRANSACTION
@@ -161,11 +162,17 @@ class _Run:
                 | BoundTerminate()
                 | BoundPause()
                 | BoundResume()
+                | BoundCreateHold()
+                | BoundRenameHold()
+                | BoundDropHold()
             ):
                 done = self._service.execute(parsed, self._session)
                 command = entities.command_id(bound)
                 self._statuses.note(command, done.message, done.query)
                 return entities.current_status(text, command, done)
+            case BoundAdvanceHold(hold):
+                at = self._service.advance_hold(bound)
+                return entities.status(text, entities.command_id(bound), f"Hold {hold.name} is at {at}.", -1)
             case BoundNothing(notice):
                 return entities.status(text, entities.command_id(bound), notice, -1, warnings=[notice])
             case BoundInsert():
@@ -286,5 +293,7 @@ class _Run:
                 return entities.listed_types(text, catalog.types)
             case sql.Listing.VARIABLES:
                 return entities.variables(text, self._variables)
+            case sql.Listing.HOLDS:
+                return entities.listed_holds(text, service.holds())
             case _:
                 assert_never(asked.listing)

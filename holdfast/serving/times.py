@@ -43,6 +43,15 @@ class Times:
         """The latest time that is final for what is kept current."""
         return self._read_time()
 
+    def upper(self, table: Table) -> Time | None:
+        """The upper of a table as it is now; None while it is being built, or never was."""
+        progress, collection = self._progress(_keeper(table)), CollectionId(table.name)
+        if progress is not None and progress.status is Status.RUNNING:
+            self._store.set_upper([collection], Time(self._read_time() + 1))
+        known = self._store.frontier(collection).upper if collection in self._store.collections() else 0
+        building = progress is not None and progress.status is Status.BUILDING
+        return Time(known) if known and not building else None
+
     def latest_of(self, relation: CatalogObject) -> Readable:
         assert isinstance(relation, Table)
         return self.latest(relation)

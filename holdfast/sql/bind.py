@@ -12,6 +12,7 @@ from holdfast.sql.bind_alter import bind_alter
 from holdfast.sql.bind_assert import bind_assert_topic
 from holdfast.sql.bind_create import bind_create_as, bind_create_source
 from holdfast.sql.bind_function import bind_create_function, bind_drop_function, versioned
+from holdfast.sql.bind_hold import bind_advance_hold, bind_create_hold, bind_drop_hold, bind_rename_hold
 from holdfast.sql.bind_insert import bind_insert
 from holdfast.sql.bind_insert_select import bind_insert_select
 from holdfast.sql.bind_query import bind_select
@@ -92,6 +93,15 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
             )
         case sql.Resume():
             return BoundResume(queries=_queries(statement, catalog))
+        case sql.CreateHold():
+            return bind_create_hold(statement, catalog)
+        case sql.AdvanceHold():
+            return bind_advance_hold(statement, catalog)
+        case sql.RenameHold():
+            return bind_rename_hold(statement, catalog)
+        case sql.DropHold():
+            gone = f'hold "{statement.name.text}" does not exist'
+            return bind_drop_hold(statement, catalog) or BoundNothing(gone)
         case sql.ExplainStatement():
             format_ = statement.format or sql.ExplainFormat.TEXT
             return BoundExplain(bind(statement.statement, catalog, properties), statement.text, format_)
@@ -147,7 +157,7 @@ def _bind_drop(statement: sql.Drop, catalog: Catalog) -> BoundDrop | BoundNothin
             hint="Leave out DELETE TOPIC.",
             position=position,
         )
-    catalog.check_drop(name, position=position)
+    catalog.check_drop(name, cascade=statement.cascade, position=position)
     return BoundDrop(target=found, delete_topic=statement.delete_topic)
 
 

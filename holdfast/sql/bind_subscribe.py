@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from holdfast.catalog.objects import CatalogObject, Stream
+from holdfast.catalog.objects import CatalogObject, Hold, Stream
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import (
     BindError,
@@ -35,6 +35,7 @@ def bind_subscribe(statement: sql.Subscribe, catalog: Catalog) -> BoundSubscribe
         as_of=bind_as_of(statement.as_of),
         up_to=bind_moment(statement.up_to) if statement.up_to is not None else None,
         key=_key(statement.key, bound),
+        hold=_hold(statement, bound, catalog),
     )
 
 
@@ -69,6 +70,27 @@ def _check_collection(found: CatalogObject, position: Position | None) -> None:
             hint="Follow it with SELECT … EMIT CHANGES.",
             position=position,
         )
+
+
+def _hold(statement: sql.Subscribe, bound: BoundSelect | BoundRead, catalog: Catalog) -> Hold | None:
+    name = statement.hold
+    if name is None:
+        return None
+    hold = catalog.hold(name.text, position=name.position)
+    if statement.as_of is not None:
+        raise NotSupported(
+            "AS OF and HOLD cannot be used together",
+            hint="Leave out AS OF: the subscription begins at the hold's time.",
+            position=statement.as_of.position,
+        )
+    free = next((table.name for table in bound.tables if table.name not in hold.on), None)
+    if free is not None:
+        raise BindError(
+            f'hold "{hold.name}" does not hold "{free}"',
+            detail=f"It holds {', '.join(hold.on)}.",
+            position=name.position,
+        )
+    return hold
 
 
 def _flags(options: Sequence[sql.Property]) -> dict[str, bool]:

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from holdfast.catalog.objects import CatalogObject, QueryEntry, Table, TopicSettings
+from holdfast.catalog.objects import CatalogObject, Hold, QueryEntry, Table, TopicSettings
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.expressions.tree import Call, Expression
 from holdfast.runtime.functions.user import UserFunction
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.steps import JoinType
 from holdfast.runtime.plan.windows import WindowExpression, WindowInfo
+from holdfast.sql.bound_hold import BoundAdvanceHold, BoundCreateHold, BoundDropHold, BoundRenameHold
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.moments import BoundAsOf, Moment
 from holdfast.sql.relation import BoundSource
@@ -265,6 +266,8 @@ class BoundSubscribe:
     as_of: BoundAsOf | None = None
     up_to: Moment | None = None
     key: tuple[int, ...] = ()
+    hold: Hold | None = None
+    """Begin at its time."""
 
     @property
     def limit(self) -> None:
@@ -310,6 +313,10 @@ BoundStatement = (
     | BoundResume
     | BoundAssertTopic
     | Print
+    | BoundCreateHold
+    | BoundAdvanceHold
+    | BoundRenameHold
+    | BoundDropHold
     | BoundSelect
     | BoundSubscribe
     | BoundRead

@@ -119,6 +119,18 @@ MANUAL: Mapping[str, Entry] = {
     ),
     "commit": Entry("COMMIT", "End a transaction.", "COMMIT;"),
     "rollback": Entry("ROLLBACK", "End a transaction; as it only reads, there is nothing to undo.", "ROLLBACK;"),
+    "create_hold": Entry(
+        "CREATE HOLD",
+        "Keep a time of tables readable, also across restarts, until the hold is moved on or dropped.",
+        "CREATE HOLD billing ON per_city WITH (MAX LAG = '6h');",
+    ),
+    "advance_hold": Entry(
+        "ALTER HOLD … ADVANCE", "Move a hold on, so that older history can be forgotten.", "ALTER HOLD billing ADVANCE;"
+    ),
+    "rename_hold": Entry(
+        "ALTER HOLD … RENAME", "Give a hold another name.", "ALTER HOLD billing RENAME TO old_billing;"
+    ),
+    "drop_hold": Entry("DROP HOLD", "End a hold; who reads at its time goes on.", "DROP HOLD billing;"),
     "query": Entry(
         "SELECT",
         "Ask a table once (a pull query), or follow it (a push query): every change with EMIT CHANGES, its rows before "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from holdfast.errors import Position
-from holdfast.runtime.expressions.tree import ColumnRef, Expression
+from holdfast.runtime.expressions.tree import ColumnRef, Expression, StringLiteral
 from holdfast.runtime.plan.steps import JoinType
 from holdfast.runtime.plan.windows import WindowExpression, WindowTime
 from holdfast.types import SqlType
@@ -232,6 +232,7 @@ class Subscribe:
     as_of: AsOf | None = None
     up_to: Expression | None = None
     key: tuple[Identifier, ...] = ()
+    hold: Identifier | None = None
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
@@ -284,12 +285,13 @@ class InsertSelect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """`DROP STREAM|TABLE [IF EXISTS] name [DELETE TOPIC]`."""
+    """`DROP STREAM|TABLE [IF EXISTS] name [DELETE TOPIC] [CASCADE]`."""
 
     kind: ObjectKind
     name: Identifier
     if_exists: bool = False
     delete_topic: bool = False
+    cascade: bool = False
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
@@ -364,6 +366,7 @@ class Listing(StrEnum):
     FUNCTIONS = "FUNCTIONS"
     TYPES = "TYPES"
     VARIABLES = "VARIABLES"
+    HOLDS = "HOLDS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,6 +525,44 @@ class Resume:
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateHold:
+    """`CREATE HOLD [name] ON object[, …] [AT time] [WITH (MAX LAG = duration)]`."""
+
+    name: Identifier | None
+    on: tuple[Identifier, ...]
+    at: Expression | None = None
+    max_lag: StringLiteral | None = None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceHold:
+    """`ALTER HOLD name ADVANCE [TO time]`."""
+
+    name: Identifier
+    to: Expression | None = None
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RenameHold:
+    """`ALTER HOLD name RENAME TO name`."""
+
+    name: Identifier
+    to: Identifier
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DropHold:
+    """`DROP HOLD [IF EXISTS] name`."""
+
+    name: Identifier
+    if_exists: bool = False
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A statement that ksqlDB or Materialize has and this release does not run, by its leading words."""
@@ -561,5 +602,9 @@ Statement = (
     | Print
     | AssertTopic
     | AssertSchema
+    | CreateHold
+    | AdvanceHold
+    | RenameHold
+    | DropHold
     | Refused
 )

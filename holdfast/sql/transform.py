@@ -6,7 +6,7 @@ from typing import Any
 
 from lark import Token
 
-from holdfast.errors import Position, SyntaxProblem
+from holdfast.errors import BadTime, Position, SyntaxProblem
 from holdfast.runtime.expressions.transform import Name, position_of, unquote
 from holdfast.runtime.expressions.tree import (
     BooleanLiteral,
@@ -20,6 +20,7 @@ from holdfast.runtime.expressions.tree import (
 from holdfast.runtime.plan.windows import WindowTime
 from holdfast.sql import statements as sql
 from holdfast.sql.explain_format import explain_format
+from holdfast.sql.moments import INTERVAL
 from holdfast.sql.transform_query import Part, QueryTransformer, pick
 from holdfast.types import SqlType
 
@@ -41,6 +42,16 @@ class _Head:
 @dataclass(frozen=True, slots=True)
 class _Flag:
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _HoldAt:
+    time: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class _MaxLag:
+    text: StringLiteral
 
 
 def _identifier(name: Name) -> sql.Identifier:
@@ -182,9 +193,11 @@ class StatementTransformer(QueryTransformer):
             if part.name in value:
                 raise SyntaxProblem(f"{part.name} is given twice", position=part.position)
             value[part.name] = part.value
+        options = value.get("WITH", ())
         return sql.Subscribe(
             target=target,
-            options=value.get("WITH", ()),
+            options=tuple(option for option in options if isinstance(option, sql.Property)),
+            hold=next((option for option in options if isinstance(option, sql.Identifier)), None),
             as_of=value.get("AS OF"),
             up_to=value.get("UP TO"),
             key=value.get("ENVELOPE", ()),
@@ -202,6 +215,9 @@ class StatementTransformer(QueryTransformer):
         """An option without a value is meant to be so."""
         name, *value = children
         return sql.Property(str(name).upper(), value[0] if value else True, position_of(name))
+
+    def subscribe_hold(self, children: Children) -> sql.Identifier:
+        return _identifier(children[0])
 
     def up_to(self, children: Children) -> Part:
         return Part("UP TO", children[1], position_of(children[0]))
@@ -241,6 +257,7 @@ class StatementTransformer(QueryTransformer):
             name=_identifier(name),
             if_exists="if_exists" in flags,
             delete_topic="delete_topic" in flags,
+            cascade="cascade" in flags,
             position=position_of(children[0]),
         )
 
@@ -308,6 +325,48 @@ class StatementTransformer(QueryTransformer):
     def added_column(self, children: Children) -> sql.ColumnDefinition:
         name, type_ = children
         return sql.ColumnDefinition(str(name), type_, position=name.position)
+
+    def create_hold(self, children: Children) -> sql.CreateHold:
+        keyword, *rest = children
+        return sql.CreateHold(
+            name=_identifier(rest[0]) if isinstance(rest[0], Name) else None,
+            on=next(part for part in rest if isinstance(part, tuple)),
+            at=next((part.time for part in rest if isinstance(part, _HoldAt)), None),
+            max_lag=next((part.text for part in rest if isinstance(part, _MaxLag)), None),
+            position=position_of(keyword),
+        )
+
+    def held(self, children: Children) -> tuple[sql.Identifier, ...]:
+        return tuple(_identifier(name) for name in children)
+
+    def hold_at(self, children: Children) -> _HoldAt:
+        return _HoldAt(children[0])
+
+    def hold_with(self, children: Children) -> _MaxLag:
+        lag: _MaxLag = children[0]
+        return lag
+
+    def max_lag(self, children: Children) -> _MaxLag:
+        """Also with INTERVAL before or after it."""
+        text = next(child for child in children if not isinstance(child, Name))
+        for word in (child for child in children if isinstance(child, Name)):
+            if str(word).upper() != INTERVAL:
+                raise BadTime(f"{word} is not a kind of duration", hint="Write '3h'::INTERVAL.", position=word.position)
+        return _MaxLag(StringLiteral(unquote(str(text)), position_of(text)))
+
+    def advance_hold(self, children: Children) -> sql.AdvanceHold:
+        keyword, name, *to = children
+        return sql.AdvanceHold(_identifier(name), to[0] if to else None, position_of(keyword))
+
+    def rename_hold(self, children: Children) -> sql.RenameHold:
+        keyword, name, to = children
+        return sql.RenameHold(_identifier(name), _identifier(to), position_of(keyword))
+
+    def drop_hold(self, children: Children) -> sql.DropHold:
+        return sql.DropHold(_identifier(children[-1]), "if_exists" in _flags(children), position_of(children[0]))
+
+    def cascade(self, _: Children) -> _Flag:
+        return _Flag("cascade")
 
     def delete_topic(self, _: Children) -> _Flag:
         return _Flag("delete_topic")

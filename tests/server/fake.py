@@ -15,11 +15,12 @@ from holdfast.catalog.commands import fold
 from holdfast.catalog.objects import CatalogObject, QueryEntry
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.config import Settings
+from holdfast.coordinator.holds import HoldStatus
 from holdfast.coordinator.lag import Lag
 from holdfast.errors import AssertionFailed, BackupError, HoldfastError
 from holdfast.kafka.admin import Topic
 from holdfast.names import ObjectName, QueryId, ServiceId, StoreId, TopicName
-from holdfast.planner.commands import OfQueries, commands_for
+from holdfast.planner.commands import OfHolds, OfQueries, commands_for
 from holdfast.planner.explain import explain_plan, explain_statement
 from holdfast.planner.plan import Plannable
 from holdfast.runtime.store.port import Time
@@ -31,6 +32,7 @@ from holdfast.serving.subscriptions import Subscription
 from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundAssertTopic, BoundExplain, BoundInsert, BoundSelect, BoundSubscribe
+from holdfast.sql.bound_hold import BoundAdvanceHold
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.statements import ExplainFormat, Print
 
@@ -216,12 +218,18 @@ class FakeService:
         if self.failing is not None:
             raise self.failing
         bound = bind(parsed.statement, self.catalog, properties)
-        assert isinstance(bound, Plannable | OfQueries)
+        assert isinstance(bound, Plannable | OfQueries | OfHolds)
         number = len(self.catalog.objects)
         before = set(self.catalog.queries)
         self.catalog = fold(commands_for(bound, text=parsed.text, number=number), self.catalog)
         started = [id for id in self.catalog.queries if id not in before]
         return Done("Done.", number, started[0] if started else None)
+
+    def advance_hold(self, bound: BoundAdvanceHold) -> Time:
+        return Time(bound.to.millis if bound.to is not None else 7)
+
+    def holds(self) -> list[HoldStatus]:
+        return [HoldStatus(hold, Time(5), 1_500, 1, "it lagged") for hold in self.catalog.holds.values()]
 
     def insert(self, bound: BoundInsert) -> None:
         self.inserted.append(bound)

@@ -6,7 +6,7 @@ def texts(rule: str) -> list[str]:
 
 
 def test_statements_are_shown_as_they_are_written() -> None:
-    assert texts("drop") == ["DROP {STREAM | TABLE} [IF EXISTS] name [DELETE TOPIC]"]
+    assert texts("drop") == ["DROP {STREAM | TABLE} [IF EXISTS] name [DELETE TOPIC] [CASCADE]"]
     assert texts("insert_values") == ["INSERT INTO name [(name, …)] VALUES (expression, …)"]
     assert texts("unset_property") == ["UNSET 'text'"]
     assert texts("create_as")[0].endswith("[WITH ([name = value, …])] AS query")

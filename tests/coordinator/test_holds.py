@@ -1,0 +1,259 @@
+"""Holds over a real store: where they may be, what they keep, and what moves them on by themselves."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.catalog.commands import decode_command, encode_command, fold
+from holdfast.catalog.snapshot import Catalog
+from holdfast.coordinator.holds import Holds
+from holdfast.errors import DependentObjects, HoldTimeError, UnreadableTime
+from holdfast.names import CollectionId, HoldId
+from holdfast.planner.commands import OfHolds, commands_for, hold_of
+from holdfast.runtime.progress import Progress, Status
+from holdfast.runtime.store.port import Time
+from holdfast.serving.times import Times
+from holdfast.sql.bind import bind
+from holdfast.sql.bound import BoundDrop
+from holdfast.sql.bound_hold import BoundAdvanceHold, BoundCreateHold
+from holdfast.sql.parse import parse
+from tests.serving.reading import Reading, plain
+
+WINDOW = 1_000_000
+START = WINDOW + 1_000
+"""A present at which the compaction window begins to move."""
+CEILING = 604_800_000
+
+
+class World:
+    """Tables, holds on them, and a clock that the test moves."""
+
+    def __init__(self, folder: Path) -> None:
+        self.reading = Reading(folder)
+        self.store = self.reading.store
+        self.catalog: Catalog = self.reading.driver.catalog
+        self.progress = Progress(Status.RUNNING)
+        times = Times(self.store, self.now, lambda _query: self.progress, lambda name: self.holds.on(name))
+        self.reading.times = times
+        self.holds = Holds(self.store, times, lambda: self.catalog, CEILING)
+        self.go(START)
+
+    def now(self) -> Time:
+        return Time(self.reading.now)
+
+    def go(self, to: int) -> None:
+        """Let time pass, with a tick at its end, and history be forgotten."""
+        self.reading.now = to - 1
+        self.reading.put("T", {"a": (to, "x")})
+        self.reading.put("I", {1: (to,)})
+        for name in ("T", "I"):
+            self.store.set_upper([CollectionId(name)], Time(self.reading.now + 1))
+        self.holds.settle()
+        self.holds.advance_overdue()
+        self.store.compact(limit=10_000)
+
+    def run(self, text: str) -> None:
+        """A statement about holds, as the server runs it."""
+        parsed = parse(text)[0]
+        bound = bind(parsed.statement, self.catalog)
+        if isinstance(bound, BoundAdvanceHold):
+            self.holds.advance(bound.hold, bound.to)
+            return
+        assert isinstance(bound, OfHolds | BoundDrop)
+        number = len(self.catalog.holds) + 10
+        if isinstance(bound, BoundCreateHold):
+            self.holds.place(hold_of(bound, text=text, number=number), bound.on, bound.at)
+        (command,) = commands_for(bound, text=parsed.text, number=number)
+        self.catalog = fold([decode_command(*encode_command(command))], self.catalog)
+        self.holds.settle()
+
+    def at(self, name: str) -> int:
+        return self.holds.at(self.catalog.hold(name))
+
+    def rows(self, text: str) -> list[tuple]:
+        return plain(self.reading.pull(text).rows)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
+    yield made
+    made.reading.close()
+
+
+def implied(world: World) -> int:
+    return world.store.implied_since(CollectionId("T"))
+
+
+# ---- placing
+
+
+def test_without_a_time_a_hold_takes_the_least_that_can_be_read_on_all(world: World) -> None:
+    world.run("CREATE HOLD h ON t, i;")
+    assert world.at("H") == max(world.store.implied_since(CollectionId(name)) for name in ("T", "I"))
+
+
+def test_select_and_subscribe_as_of_a_hold_will_successfully_execute(world: World) -> None:
+    first = world.now()
+    world.run(f"CREATE HOLD h ON t AT {first};")
+    was = world.rows(f"SELECT id, n FROM t AS OF {first};")
+    world.go(START + 2 * WINDOW)
+    assert world.rows(f"SELECT id, n FROM t AS OF {first};") == was
+    sub = world.reading.subscribe(f"SUBSCRIBE t AS OF {first};")
+    assert sub.next(1) is not None
+    sub.close()
+
+
+def test_the_time_must_be_in_advance_of_the_read_frontier(world: World) -> None:
+    least = implied(world)
+    with pytest.raises(HoldTimeError) as told:
+        world.run(f"CREATE HOLD h ON t AT {least - 1};")
+    assert str(told.value) == (
+        f'hold "H" cannot be at {least - 1}, which is no longer readable at line 1, column 23\n'
+        f'DETAIL: "T" has the read frontier {least}.\n'
+        f"HINT: Valid times are {least} and later."
+    )
+    assert world.store.kept() == {}
+    assert "H" not in world.catalog.holds
+
+
+def test_or_of_any_other_hold_s_time_on_that_object(world: World) -> None:
+    early = world.now()
+    world.run(f"CREATE HOLD old ON t AT {early};")
+    world.go(START + 2 * WINDOW)
+    world.run(f"CREATE HOLD new ON t AT {early};")
+    world.run("DROP HOLD old;")
+    world.go(START + 3 * WINDOW)
+    assert world.at("NEW") == early
+    assert world.rows(f"SELECT id FROM t AS OF {early};") == [("a",)]
+    with pytest.raises(HoldTimeError, match='hold "NEW" on it'):
+        world.run(f"CREATE HOLD both ON t AT {early - 1};")
+
+
+def test_a_hold_on_one_object_does_not_hold_another(world: World) -> None:
+    early = world.now()
+    world.run(f"CREATE HOLD h ON t AT {early};")
+    world.go(START + 2 * WINDOW)
+    assert world.rows(f"SELECT id FROM t AS OF {early};") == [("a",)]
+    with pytest.raises(UnreadableTime):
+        world.rows(f"SELECT id FROM i AS OF {early};")
+
+
+def test_max_lag_has_a_ceiling(world: World) -> None:
+    with pytest.raises(HoldTimeError, match=f"MAX LAG must be at most {CEILING} ms"):
+        world.run("CREATE HOLD h ON t WITH (MAX LAG = '3 weeks');")
+
+
+# ---- moving
+
+
+def test_advance_releases_what_is_before_it(world: World) -> None:
+    early = world.now()
+    world.run(f"CREATE HOLD h ON t AT {early};")
+    world.go(START + 2 * WINDOW)
+    world.run(f"ALTER HOLD h ADVANCE TO {early + 10};")
+    world.store.compact(limit=1000)
+    assert world.store.frontier(CollectionId("T")).since == early + 10
+    with pytest.raises(UnreadableTime) as told:
+        world.rows(f"SELECT id FROM t AS OF {early};")
+    assert f'The nearest hold is "H" on "T" at {early + 10}, which is in advance of it.' in str(told.value)
+
+
+def test_advance_without_a_time_goes_to_the_read_frontier(world: World) -> None:
+    world.run(f"CREATE HOLD h ON t, i AT {world.now()};")
+    world.go(START + 2 * WINDOW)
+    world.run("ALTER HOLD h ADVANCE;")
+    assert world.at("H") == max(world.store.implied_since(CollectionId(name)) for name in ("T", "I"))
+
+
+def test_a_hold_can_go_backward_where_another_hold_allows_it(world: World) -> None:
+    early = world.now()
+    world.run(f"CREATE HOLD back ON t AT {early};")
+    world.run("CREATE HOLD h ON t;")
+    world.go(START + 2 * WINDOW)
+    world.run("ALTER HOLD h ADVANCE;")
+    world.run(f"ALTER HOLD h ADVANCE TO {early};")
+    world.run("DROP HOLD back;")
+    world.store.compact(limit=1000)
+    assert world.rows(f"SELECT id FROM t AS OF {early};") == [("a",)]
+    world.run("ALTER HOLD h ADVANCE;")
+    with pytest.raises(HoldTimeError, match="cannot be at"):
+        world.run(f"ALTER HOLD h ADVANCE TO {early};")
+
+
+def test_beyond_max_lag_a_hold_advances_by_itself(world: World) -> None:
+    world.run(f"CREATE HOLD h ON t AT {world.now()} WITH (MAX LAG = '20 min');")
+    world.go(START + 1_000)
+    assert [status.advanced for status in world.holds.status()] == [0]
+    world.go(START + 2 * WINDOW)
+    (status,) = world.holds.status()
+    assert status.at == world.store.frontier(CollectionId("T")).upper - 1_200_000
+    assert (status.advanced, status.lag_ms) == (1, 1_200_000)
+    assert status.reason is not None
+    assert "more than 1200000 ms behind" in status.reason
+
+
+def test_in_progress_subscribes_are_not_affected_by_advance_and_drop(world: World) -> None:
+    early = world.now()
+    world.run(f"CREATE HOLD h ON t AT {early};")
+    sub = world.reading.subscribe(f"SUBSCRIBE t AS OF {early};")
+    world.go(START + 2 * WINDOW)
+    world.run("ALTER HOLD h ADVANCE;")
+    world.run("DROP HOLD h;")
+    world.go(START + 3 * WINDOW)
+    seen = []
+    while len(seen) < 5 and (batch := sub.next(1)) is not None:
+        seen += [(row[0], row[1]) for row in plain(batch.rows)]
+    times = [time for time, _ in seen]
+    assert times[0] == early
+    assert len(times) == 5
+    assert times == sorted(times)
+    sub.close()
+
+
+# ---- dropping, renaming, starting again
+
+
+def test_it_is_an_error_to_drop_a_held_object_unless_cascade(world: World) -> None:
+    world.run("CREATE HOLD h ON t, i;")
+    world.run("CREATE HOLD other ON i;")
+    with pytest.raises(DependentObjects) as told:
+        world.run("DROP TABLE t;")
+    assert str(told.value) == (
+        'cannot drop table "T" because holds depend on it at line 1, column 12\n'
+        "DETAIL: Held by H.\n"
+        "HINT: Write CASCADE to drop the holds too, or drop them first: DROP HOLD H;"
+    )
+    world.run("DROP TABLE t CASCADE;")
+    assert set(world.catalog.holds) == {"OTHER"}
+    assert len(world.store.kept()) == 1
+
+
+def test_a_renamed_hold_keeps_its_time_so_that_one_can_be_swapped_for_another(world: World) -> None:
+    early = world.now()
+    world.run(f"CREATE HOLD h ON t AT {early};")
+    world.go(START + 2 * WINDOW)
+    world.run(f"CREATE HOLD h2 ON t AT {early};")
+    world.run("DROP HOLD h;")
+    world.run("ALTER HOLD h2 RENAME TO h;")
+    assert set(world.catalog.holds) == {"H"}
+    assert world.at("H") == early
+
+
+def test_a_time_whose_command_was_never_written_is_let_go(world: World) -> None:
+    world.store.keep(HoldId("stray"), [CollectionId("T")], world.now())
+    world.holds.settle()
+    assert world.store.kept() == {}
+
+
+def test_a_hold_whose_store_was_built_anew_begins_where_it_can(world: World) -> None:
+    world.run("CREATE HOLD h ON t;")
+    world.store.drop_kept(list(world.store.kept()))
+    world.progress = Progress(Status.BUILDING)
+    world.holds.settle()
+    assert world.store.kept() == {}
+    world.progress = Progress(Status.RUNNING)
+    world.holds.settle()
+    assert world.at("H") == world.store.frontier(CollectionId("T")).since
+    assert [status.reason for status in world.holds.status()] == ["what it held was built anew"]
