@@ -65,11 +65,9 @@ class Closing:
             f"UNION ALL SELECT {row}, false AS present FROM ({gone})",
             tables,
         )
-        if self.action.final:
+        if self.action.final or self.action.expires:
             tables["due"] = self.stage.lookup_spans(self.state, spans)
-            shown = self._final(row, shut, tables)
-        else:
-            shown = self._changed(gone, tables)
+        shown = self._final(row, shut, tables) if self.action.final else self._changed(row, gone, shut, tables)
         self.stage.put(self.query, self.state, fit(kept, upsert_schema(self.layout)), spans)
         return shown
 
@@ -126,13 +124,15 @@ class Closing:
 
     # -- what shows ----------------------------------------------------------------------------------
 
-    def _changed(self, gone: str, tables: dict[str, pa.Table]) -> pa.Table:
-        before = f"(t.{self.end} IS NOT NULL)"
-        was = self._side("b", "t", before)
+    def _changed(self, row: str, gone: str, shut: str, tables: dict[str, pa.Table]) -> pa.Table:
+        was = self._side("b", "o", f"(o.{self.end} IS NOT NULL)")
+        there = f"(NOT {shut})" if self.action.expires else "true"
         new = (
-            f"SELECT {self._shown('m')}, {was}, {self._side('a', 'm', 'true')}, m.{self.clock} AS clock "
-            f"FROM merged m LEFT JOIN absorbed t ON {self._same('t', 'm')}"
+            f"SELECT {self._shown('t')}, {was}, {self._side('a', 't', there)}, t.{self.clock} AS clock "
+            f"FROM merged t LEFT JOIN absorbed o ON {self._same('o', 't')}"
         )
+        if self.action.expires:
+            gone = f"{gone} UNION ALL SELECT {row} FROM due t ANTI JOIN ({self._touched}) m ON {self._same('t', 'm')}"
         old = (
             f"SELECT {self._shown('t')}, {self._side('b', 't', 'true')}, {self._side('a', 't', 'false')}, "
             f"t.{self.clock} AS clock FROM ({gone}) t"
@@ -140,10 +140,9 @@ class Closing:
         return self._delta(f"{new} UNION ALL {old}", tables)
 
     def _final(self, row: str, shut: str, tables: dict[str, pa.Table]) -> pa.Table:
-        touched = f"SELECT {', '.join(self.keys)} FROM merged UNION ALL SELECT {', '.join(self.keys)} FROM absorbed"
         closed = (
             f"SELECT {row} FROM merged t WHERE {shut} UNION ALL "
-            f"SELECT {row} FROM due t ANTI JOIN ({touched}) m ON {self._same('t', 'm')}"
+            f"SELECT {row} FROM due t ANTI JOIN ({self._touched}) m ON {self._same('t', 'm')}"
         )
         sql = (
             f"SELECT {self._shown('t')}, {self._side('b', 't', 'false')}, {self._side('a', 't', 'true')}, "
@@ -151,13 +150,21 @@ class Closing:
         )
         return self._delta(sql, tables)
 
+    @property
+    def _touched(self) -> str:
+        keys = ", ".join(self.keys)
+        return f"SELECT {keys} FROM merged UNION ALL SELECT {keys} FROM absorbed"
+
     def _delta(self, sql: str, tables: dict[str, pa.Table]) -> pa.Table:
         """One row for each window of a key; its clocks are not seen outside."""
         schema = delta_schema(self.action.shown)
         keys = ", ".join(f"k{i}" for i in range(len(self.action.shown.key)))
         once = f"QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY a_present DESC, clock DESC) = 1"
         columns = ", ".join(schema.names)
-        return fit(self.reader.evaluate_over(f"SELECT {columns} FROM ({sql}) {once}", tables), schema)
+        return fit(
+            self.reader.evaluate_over(f"SELECT {columns} FROM ({sql}) WHERE b_present OR a_present {once}", tables),
+            schema,
+        )
 
     def _shown(self, table: str) -> str:
         width = len(self.layout.key) - 3

@@ -140,6 +140,7 @@ class MergeWindows:
     """The rows are partials of windows, which are elements of a state until their `clock` closes them.
 
     What is left for later stages is the delta of the windows that changed or, with `final`, that closed: `shown`.
+    With `expires`, a window that is closed is gone, and that is a change too.
     """
 
     state: StateId
@@ -149,6 +150,7 @@ class MergeWindows:
     clock: StateId
     closed_after: int
     final: bool
+    expires: bool
 
 
 @dataclass(frozen=True, slots=True)

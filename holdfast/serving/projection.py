@@ -22,13 +22,15 @@ from holdfast.runtime.expressions.tree import (
     StringLiteral,
 )
 from holdfast.runtime.expressions.typing import type_of
+from holdfast.runtime.plan.presence import given
 from holdfast.runtime.spark.engine import Engine, Round
 from holdfast.runtime.store.port import SqlReader
 from holdfast.serving.results import ResultColumn
 from holdfast.sql.bound import BoundSelect
 from holdfast.sql.relation import WINDOW_BOUNDS
-from holdfast.types import Scalar
+from holdfast.types import Column, Scalar
 
+START = Column("WINDOWSTART", WINDOW_BOUNDS["WINDOWSTART"])
 CONSTANTS = (StringLiteral, IntegerLiteral, DecimalLiteral, DoubleLiteral)
 
 
@@ -102,7 +104,7 @@ class Projection:
     def key_condition(self, collection: CollectionId, reader: SqlReader) -> str | None:
         """The condition that names the keys that the query wants, when its WHERE does."""
         relation, where = self.bound.relation, self.bound.where
-        if where is None or relation.window is not None:
+        if where is None:
             return None
         wanted: list[list[str]] = []
         for column in relation.schema.key:
@@ -110,11 +112,26 @@ class Projection:
             if values is None:
                 return None
             wanted.append(values)
+        if relation.window is not None:
+            return self._window_condition(collection, reader, wanted)
         if len(wanted) == 1:
             return f"k IN ({', '.join(reader.key_sql(collection, [value]) for value in wanted[0])})"
         if all(len(values) == 1 for values in wanted):
             return f"k = {reader.key_sql(collection, [values[0] for values in wanted])}"
         return None
+
+    def _window_condition(self, collection: CollectionId, reader: SqlReader, wanted: list[list[str]]) -> str | None:
+        """The keys with their windows: the start of a time window gives its end."""
+        relation, where = self.bound.relation, self.bound.where
+        size = None if relation.window is None else given(relation.window.size)
+        if where is None or size is None or any(len(values) != 1 for values in wanted):
+            return None
+        starts = _values(START.name, where, relation)
+        if starts is None:
+            return None
+        key = [values[0] for values in wanted]
+        windows = ([start, f"TRY(CAST({start} AS BIGINT) + {size.millis})"] for start in starts)
+        return f"k IN ({', '.join(reader.key_sql(collection, [*key, *window]) for window in windows)})"
 
 
 def _values(column: str, where: Expression, relation: CatalogObject) -> list[str] | None:
@@ -134,7 +151,7 @@ def _values(column: str, where: Expression, relation: CatalogObject) -> list[str
 
 def _constants(items: list[Expression], column: str, relation: CatalogObject) -> list[str] | None:
     """Constants of the column's own type: another type would be compared after a cast, which an index cannot serve."""
-    found = relation.schema.find(column)
+    found = START if column == START.name and relation.window is not None else relation.schema.find(column)
     nothing = Scope.of([])
     if found is None or not all(isinstance(item, CONSTANTS) for item in items):
         return None

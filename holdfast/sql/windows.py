@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from holdfast.errors import BindError
+from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.windows import (
     Duration,
     HoppingWindow,
@@ -42,6 +43,14 @@ def window_of(select: sql.Select) -> WindowExpression | None:
 
 
 def _check_spans(window: WindowExpression, written: sql.Window) -> None:
+    length = window.gap if isinstance(window, SessionWindow) else window.size
+    grace, retention = given(window.grace_period) or NO_GRACE, given(window.retention)
+    if retention is not None and retention.millis < length.millis + grace.millis:
+        raise BindError(
+            "the RETENTION of a window must be at least its SIZE and its GRACE PERIOD together",
+            detail="A window that takes rows has to be kept.",
+            position=written.position,
+        )
     if isinstance(window, SessionWindow):
         return
     if window.size.millis <= 0:

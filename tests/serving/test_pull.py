@@ -29,6 +29,9 @@ BY_INDEX = [
     "l WHERE id IN (1, 3000000000)",
     "two WHERE a = 1 AND b = 'x'",
     "two WHERE b = 'x' AND n > 0 AND a = 1",
+    "w WHERE id = 'a' AND WINDOWSTART = 10",
+    "w WHERE WINDOWSTART IN (0, 10, 9223372036854775807) AND id = 'a'",
+    "w WHERE id = 'a' AND WINDOWSTART = 10 AND WINDOWEND = 30",
 ]
 BY_SCAN = [
     "t",
@@ -53,6 +56,12 @@ BY_SCAN = [
     "d WHERE id = 0e0",
     "d WHERE id = 1e0",
     "d WHERE id = 1",
+    "w WHERE id = 'a'",
+    "w WHERE id = 'a' AND WINDOWSTART >= 10",
+    "w WHERE WINDOWSTART = 10",
+    "w WHERE id = 'a' AND WINDOWEND = 20",
+    "w WHERE id IN ('a', 'b') AND WINDOWSTART = 10",
+    "ses WHERE id = 'a' AND WINDOWSTART = 10",
     "two WHERE a = 1",
     "two WHERE a = 1 AND b IN ('x', 'y')",
     "two WHERE a = 1 OR b = 'x'",
@@ -66,6 +75,8 @@ def filled(tmp_path_factory):
     reading.put("I", {1: (1,), 2: (2,)})
     reading.put("L", {1: (1,), 3_000_000_000: (2,)})
     reading.put("D", {-0.0: (1,), 1.0: (2,)})
+    reading.put("W", {("a", 0, 10): (1,), ("a", 10, 20): (2,), ("b", 10, 20): (3,)})
+    reading.put("SES", {("a", 10, 12): (1,), ("a", 30, 30): (2,)})
     reading.put("TWO", {(1, "x"): (1,), (1, "y"): (2,), (2, "x"): (3,)})
     yield reading
     reading.close()

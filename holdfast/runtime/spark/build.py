@@ -215,7 +215,7 @@ def _is_final(step: Step, bottom: AggregateStep) -> bool:
 def _order(table: TableRelation, *, final: bool) -> tuple[str, ...]:
     """Windows are told as they close; of others, those that are gone come first."""
     if not final:
-        return ("present",)
+        return ("present", *table.keys[-2:])
     scalars = [f"k{i}" for i, type_ in enumerate(table.key_types[:-2]) if isinstance(type_, Scalar)]
     return (table.keys[-1], *scalars)
 

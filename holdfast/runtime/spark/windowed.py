@@ -26,7 +26,14 @@ from holdfast.runtime.spark.builder import Builder, unbuildable
 from holdfast.runtime.spark.builders.aggregate import build_aggregate
 from holdfast.runtime.spark.builders.element import Elements
 from holdfast.runtime.spark.builders.session import Sessions
-from holdfast.runtime.spark.builders.window import STREAM_TIME, STREAM_TIME_MERGE, Timed, build_windows, grace_of
+from holdfast.runtime.spark.builders.window import (
+    STREAM_TIME,
+    STREAM_TIME_MERGE,
+    Timed,
+    build_windows,
+    expired_after,
+    grace_of,
+)
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation
 from holdfast.runtime.spark.views import groups_view, held_view, state_view
 from holdfast.runtime.store.schemas import rows_schema
@@ -76,15 +83,26 @@ def closing_windows(
         )
     builder.states.append((state, elements.layout))
     shown = elements.aggregation.layout
-    action = MergeWindows(state, elements.layout, shown, elements.merge, clock, closed_after, final)
+    kept = None if final else expired_after(window)
+    action = MergeWindows(
+        state,
+        elements.layout,
+        shown,
+        elements.merge,
+        clock,
+        closed_after=closed_after if kept is None else kept,
+        final=final,
+        expires=kept is not None,
+    )
     number = builder.end_stage(fragment, action)
     left = Held(number, held_view(builder.plan.query_id, number), table_schema(shown))
     return elements.aggregation.relation(builder.reads(left))
 
 
 def closes(step: StreamWindowedAggregate) -> bool:
-    """Whether the windows are sessions, which end when nothing comes."""
-    return isinstance(_window_of(step), SessionWindow)
+    """Whether the windows are kept until they close: sessions, and those that expire."""
+    window = _window_of(step)
+    return isinstance(window, SessionWindow) or given(window.retention) is not None
 
 
 def is_final(step: StreamWindowedAggregate) -> bool:

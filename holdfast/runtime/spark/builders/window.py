@@ -63,11 +63,24 @@ class Timed:
 
 def grace_of(window: WindowExpression) -> int:
     """How long after its end a window takes late rows, in milliseconds."""
-    given_grace = given(window.grace_period)
+    given_grace, retention = given(window.grace_period), given(window.retention)
     if given_grace is not None:
         return given_grace.millis
-    length = window.gap if isinstance(window, SessionWindow) else window.size
-    return max(DAY_MS - length.millis, 0)
+    kept = DAY_MS if retention is None else min(DAY_MS, retention.millis)
+    return max(kept - length_of(window), 0)
+
+
+def length_of(window: WindowExpression) -> int:
+    """The size of a window, or the gap that ends it, in milliseconds."""
+    return window.gap.millis if isinstance(window, SessionWindow) else window.size.millis
+
+
+def expired_after(window: WindowExpression) -> int | None:
+    """A window is gone when its end is this much before stream time; a time window's retention is from its start."""
+    retention = given(window.retention)
+    if retention is None:
+        return None
+    return retention.millis if isinstance(window, SessionWindow) else max(retention.millis - window.size.millis, 0)
 
 
 def build_windows(window: TumblingWindow | HoppingWindow, timed: Timed, before: str) -> StreamRelation:
