@@ -94,6 +94,7 @@ class Expected:
     records: dict[str, list[tuple[str, str, int | None]]] = field(default_factory=lambda: defaultdict(list))
     rows: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     skipped: dict[str, int] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
 
 
 def read_expected(expected: list[str]) -> Expected:
@@ -104,6 +105,9 @@ def read_expected(expected: list[str]) -> Expected:
         elif line.startswith("skipped "):
             _, name, count = line.split()
             found.skipped[name] = int(count)
+        elif line.startswith("late "):
+            _, name, count = line.split()
+            found.late[name] = int(count)
         elif table := re.fullmatch(r"(\w+): (.*)", line):
             found.rows[table[1]] += [] if table[2] == "nothing" else [table[2]]
         elif nothing := re.fullmatch(r"(\w+) nothing", line):
@@ -147,5 +151,7 @@ def test_query(case: Case, engine, tmp_path):
             for found in outcome.undecodable:
                 skipped[found.object] += found.total
         assert dict(skipped) == expected.skipped
+        for name, count in expected.late.items():
+            assert sum(outcome.late.get(name, 0) for outcome in outcomes) == count, name
     finally:
         driver.close()

@@ -363,6 +363,8 @@ class Cluster:
             self._clock.end_commit()
         for query, reason in outcome.failed.items():
             self._fail(query, reason)
+        for name, late in outcome.late.items():
+            metrics.LATE.labels(name).inc(late)
         for problem in outcome.undecodable:
             metrics.UNDECODABLE.labels(problem.object).inc(problem.total)
         if self.publishing is not None:

@@ -152,6 +152,11 @@ class MergeWindows:
     final: bool
     expires: bool
 
+    @property
+    def end(self) -> str:
+        """The key column of a window's end."""
+        return f"k{len(self.layout.key) - 1}"
+
 
 @dataclass(frozen=True, slots=True)
 class Hold:

@@ -66,6 +66,7 @@ class Outcome:
     undecodable: list[Undecodable] = field(default_factory=list)
     problems: list[FunctionProblem] = field(default_factory=list)
     touched: set[QueryId] = field(default_factory=set)
+    late: dict[ObjectName, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +212,7 @@ class _Run:
             if isinstance(rows, Failure):
                 self._fail(program.query, rows.reason)
                 continue
-            good = self._sorted_out(program.stages[index], rows)
+            good = self._on_time(program, self._sorted_out(program.stages[index], rows))
             action = program.stages[index].action
             if isinstance(action, MergeInto):
                 mergings.append((program, _merging(program, action, good)))
@@ -244,6 +245,7 @@ class _Run:
         """After the merges: they move the clocks that close windows."""
         if program.query in self.outcome.failed or action.clock not in self.merged:
             return
+        partials = partials.filter(pc.is_valid(partials.column(action.end)))
         try:
             times = self.stage.state_delta(action.clock)
             shown = Closing(program.query, action, self.stage, self.reader).run(partials, times)
@@ -342,6 +344,15 @@ class _Run:
             raise Respelled
         good = rows.filter(pc.equal(bad, 0)) if worst else rows
         return good.drop_columns(["bad"])
+
+    def _on_time(self, program: Program, rows: pa.Table) -> pa.Table:
+        """The rows without the count of those that came late."""
+        if "late" not in rows.column_names:
+            return rows
+        late = pc.sum(rows.column("late")).as_py()
+        if late:
+            self.outcome.late[program.object] = self.outcome.late.get(program.object, 0) + late
+        return rows.drop_columns(["late"])
 
     def _apply(self, program: Program, index: int, action: Hold | Append | Upsert, rows: pa.Table) -> None:
         self.outcome.touched.add(program.query)

@@ -28,6 +28,8 @@ PRESENT = FragmentColumn("present", "BOOLEAN", pa.bool_())
 PART = FragmentColumn("part", "INT", pa.int32())
 OFF = FragmentColumn("off", "BIGINT", pa.int64())
 BAD = FragmentColumn("bad", "INT", pa.int32())
+LATE = FragmentColumn("late", "BIGINT", pa.int64())
+"""How many rows came too late; the tick counts them and takes the column off."""
 HDR = FragmentColumn("hdr", spark_type(HEADERS), arrow_type(HEADERS))
 
 

@@ -33,6 +33,7 @@ from holdfast.runtime.spark.builders.window import (
     build_windows,
     expired_after,
     grace_of,
+    is_late,
 )
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation
 from holdfast.runtime.spark.views import groups_view, held_view, state_view
@@ -121,8 +122,10 @@ def _clock(
     """The state that keeps the stream time, and the view of what it was before the tick."""
     state = StateId(f"{builder.plan.query_id}/{step.properties.query_context}/StreamTime")
     builder.states.append((state, STREAM_TIME))
-    builder.add_stage(timed.fragment(), MergeInto(state, STREAM_TIME_MERGE, None, collection))
-    return state, builder.reads(Recall(state, state_view(state), rows_schema(STREAM_TIME)))
+    before = builder.reads(Recall(state, state_view(state), rows_schema(STREAM_TIME)))
+    fragment = timed.fragment(before, is_late(_window_of(step)))
+    builder.add_stage(fragment, MergeInto(state, STREAM_TIME_MERGE, None, collection))
+    return state, before
 
 
 def _stays(builder: Builder, grouped: Step) -> bool:

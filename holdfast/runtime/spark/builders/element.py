@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.runtime.spark.builders.aggregate import Aggregation
-from holdfast.runtime.spark.fragment import BAD, TS, Fragment, FragmentColumn, column
+from holdfast.runtime.spark.fragment import BAD, LATE, TS, Fragment, FragmentColumn, column
 from holdfast.runtime.store.port import Layout, Merge
 from holdfast.types import Array, Scalar
 
@@ -59,7 +59,7 @@ class Elements:
     def columns(self) -> tuple[FragmentColumn, ...]:
         layout = self.layout
         keys = [column(f"k{i}", type_) for i, type_ in enumerate(layout.key)]
-        return (*keys, *(column(f"p{i}", type_) for i, type_ in enumerate(layout.value)), TS, *ABSORBED, BAD)
+        return (*keys, *(column(f"p{i}", type_) for i, type_ in enumerate(layout.value)), TS, *ABSORBED, LATE, BAD)
 
     def fragment(self) -> Fragment:
         """The partials of time windows, each of which absorbs the element that it has already."""
@@ -67,7 +67,13 @@ class Elements:
         keys = [f"k{i}" for i in range(n)]
         start, end = f"k{n}", f"k{n + 1}"
         chosen = [*keys, f"clk AS k{n}", f"{start} AS k{n + 1}", f"{end} AS k{n + 2}", *self.partials]
-        chosen += [f"{end} AS ts", f"array({start}) AS o_start", f"array({end}) AS o_end", "max(bad) AS bad"]
+        chosen += [
+            f"{end} AS ts",
+            f"array({start}) AS o_start",
+            f"array({end}) AS o_end",
+            "0L AS late",
+            "max(bad) AS bad",
+        ]
         grouped = ", ".join([*keys, "clk", start, end])
         sql = f"SELECT {', '.join(chosen)} FROM ({self.aggregation.source.sql}) GROUP BY {grouped}"
         return Fragment(sql, self.columns)

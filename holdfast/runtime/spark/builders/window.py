@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.windows import HoppingWindow, SessionWindow, TumblingWindow, WindowExpression, shape
 from holdfast.runtime.serdes.window import end_sql
-from holdfast.runtime.spark.fragment import BAD, TS, Fragment, column
+from holdfast.runtime.spark.fragment import BAD, LATE, TS, Fragment, column
 from holdfast.runtime.spark.relation import REST, StreamRelation
 from holdfast.runtime.store.port import Layout, Merge
 from holdfast.types import Scalar
@@ -41,11 +41,12 @@ class Timed:
         """The order in which rows come."""
         return "off" if self.by_partition else "ts, part, off"
 
-    def fragment(self) -> Fragment:
-        """The stream time that the tick reaches, by clock: `k0, p0, ts, bad`."""
-        best = "max(IF(bad = 0, ts, NULL))"
-        sql = f"SELECT clk AS k0, {best} AS p0, {best} AS ts, max(bad) AS bad FROM ({self.clocked}) GROUP BY clk"
-        return Fragment(sql, (column("k0", Scalar.INTEGER), column("p0", Scalar.BIGINT), TS, BAD))
+    def fragment(self, before: str, late: str) -> Fragment:
+        """The stream time that the tick reaches, by clock, and how many rows came late: `k0, p0, ts, late, bad`."""
+        # Bad rows are apart: a clock must not be left out for one.
+        chosen = f"clk AS k0, max(ts) AS p0, max(ts) AS ts, count_if(bad = 0 AND {late}) AS late, bad"
+        sql = f"SELECT {chosen} FROM ({self.sql(before)}) GROUP BY clk, bad"
+        return Fragment(sql, (column("k0", Scalar.INTEGER), column("p0", Scalar.BIGINT), TS, LATE, BAD))
 
     def sql(self, before: str) -> str:
         """The rows with `st` and `clk`; the view `before` has the stream time of clocks before the tick."""
@@ -81,6 +82,14 @@ def expired_after(window: WindowExpression) -> int | None:
     if retention is None:
         return None
     return retention.millis if isinstance(window, SessionWindow) else max(retention.millis - window.size.millis, 0)
+
+
+def is_late(window: WindowExpression) -> str:
+    """The condition that a row comes after the last of its windows has closed. Of sessions only the fold knows."""
+    if isinstance(window, SessionWindow):
+        return "false"
+    advance = window.advance_by.millis if isinstance(window, HoppingWindow) else window.size.millis
+    return f"ts div {advance} * {advance} + {window.size.millis} <= st - {grace_of(window)}"
 
 
 def build_windows(window: TumblingWindow | HoppingWindow, timed: Timed, before: str) -> StreamRelation:
