@@ -192,14 +192,19 @@ def apply_plan(catalog: Catalog, command: Command, encoded: bytes) -> Catalog:
     query = given(plan.query_plan)
     if isinstance(plan.ddl_command, DdlCommand):
         catalog = _apply_ddl(catalog, command, plan.ddl_command, query.query_id if query else None)
-    return catalog.with_query(_entry(command, query, encoded)) if query else catalog
+    if query is None:
+        return catalog
+    entry, replaced = _entry(command, query, encoded), catalog.queries.get(query.query_id)
+    if replaced is not None and replaced.state is QueryState.PAUSED:
+        entry = replace(entry, state=QueryState.PAUSED)
+    return catalog.with_query(entry)
 
 
 def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: QueryId | None) -> Catalog:
     match ddl:
         case CreateStream() | CreateTable():
             kind = Stream if isinstance(ddl, CreateStream) else partial(Table, retain_ms=_retained(command))
-            return catalog.without_object(ddl.source_name).with_object(
+            return _without(catalog, ddl, query).with_object(
                 kind(
                     name=ddl.source_name,
                     schema=parse_schema(ddl.schema),
@@ -270,6 +275,14 @@ def _apply_hold(catalog: Catalog, command: Command) -> Catalog:
             return catalog.without_holds(known).with_hold(renamed)
         case _:
             return catalog
+
+
+def _without(catalog: Catalog, ddl: CreateStream | CreateTable, query: QueryId | None) -> Catalog:
+    """Room for an object. One that is replaced keeps its place, before those that read it, as its query does."""
+    found = catalog.find(ddl.source_name)
+    if found is None or not given(ddl.or_replace):
+        return catalog.without_object(ddl.source_name)
+    return catalog if found.query in (None, query) else catalog.without_query(found.query)
 
 
 def _alter(catalog: Catalog, ddl: AlterSource, command: Command) -> Catalog:

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -61,6 +62,7 @@ class Cluster:
         self._topic_ids: dict[TopicName, str] = {}
         self._lost: set[TopicName] = set()
         self._installed_at = 0.0
+        self._made_of: dict[QueryId, object] = {}
         self.dataflow = Dataflow()
         self.progress: dict[QueryId, Progress] = {}
         self.listeners: list[Listener] = []
@@ -76,16 +78,32 @@ class Cluster:
         for found in catalog.objects.values():
             self.dataflow.declare(found.name, found.topic, kept=found.kept)
             keeper = QueryId(f"TABLE_{found.name}")
-            if isinstance(found, Table) and not found.derived and keeper not in self.progress:
-                self._start(keeper, partial(_table_program, found))
+            made_of = (found.schema, found.topic, found.formats, found.timestamp)
+            if isinstance(found, Table) and not found.derived and self._made_of.get(keeper) != made_of:
+                self._start_anew(keeper, partial(_table_program, found), made_of)
         self._follow_topics(catalog)
         for entry in catalog.queries.values():
-            known = self.progress.get(entry.id)
-            goes_on = known is not None and known.status is Status.PAUSED and entry.state is QueryState.RUNNING
-            if goes_on or (known is None and entry.state is not QueryState.INCOMPATIBLE):
-                self._start(entry.id, partial(self._query_program, entry), latest=_latest(entry))
+            if entry.state is not QueryState.INCOMPATIBLE and (self._resumes(entry) or self._is_new(entry)):
+                build = partial(self._query_program, entry)
+                self._start_anew(entry.id, build, entry.plan, latest=_latest(entry))
         self._retain(catalog)
         self._installed_at = time.monotonic()
+
+    def _is_new(self, entry: QueryEntry) -> bool:
+        """Whether a query does not run yet, or with another plan: then it goes on from where it is with the new one."""
+        return entry.id not in self.progress or self._made_of.get(entry.id) != entry.plan
+
+    def _resumes(self, entry: QueryEntry) -> bool:
+        known = self.progress.get(entry.id)
+        return known is not None and known.status is Status.PAUSED and entry.state is QueryState.RUNNING
+
+    def _start_anew(
+        self, query: QueryId, build: Callable[[], Program], made_of: object, *, latest: bool = False
+    ) -> None:
+        """Start what is made of something, in place of what runs. Nothing is published while its columns change."""
+        with self.publishing.paused() if query in self.progress and self.publishing else nullcontext():
+            self._start(query, build, latest=latest)
+        self._made_of[query] = made_of
 
     def _retain(self, catalog: Catalog) -> None:
         """Keep the history of each table for as long as its statement says."""
@@ -199,6 +217,7 @@ class Cluster:
         gone = [query for query in self.progress if query not in wanted]
         for query in gone:
             self.progress.pop(query)
+            self._made_of.pop(query, None)
             program = self.dataflow.remove(query)
             if self.publishing is not None:
                 self.publishing.drop(query)

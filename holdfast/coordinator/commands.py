@@ -11,15 +11,17 @@ from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
 from holdfast.coordinator.cluster import Cluster
 from holdfast.coordinator.holds import Holds
-from holdfast.errors import BindError, HoldfastError
+from holdfast.errors import BindError, HoldfastError, NotSupported
 from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.log import CommandLog
 from holdfast.names import QueryId, StoreId, TopicName
 from holdfast.planner.commands import OfHolds, OfQueries, commands_for, hold_of
 from holdfast.planner.plan import Plannable
 from holdfast.runtime.plan.codec import decode
+from holdfast.runtime.program import Program
 from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.spark.build import build_query, build_table
+from holdfast.runtime.store.schemas import extends
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import (
     BoundAlter,
@@ -98,7 +100,8 @@ class Commands:
         self.settle()
         for command in commands:
             self._delete_topic(command, bound)
-        started = next((query for query in after.queries if query not in before.queries), None)
+        plans = {id_: entry.plan for id_, entry in before.queries.items()}
+        started = next((id_ for id_, entry in after.queries.items() if plans.get(id_) != entry.plan), None)
         return Done(_message(bound), offset, started)
 
     def settle(self) -> None:
@@ -158,16 +161,19 @@ class Commands:
         """Build what is new from its encoded plan, so that a plan that cannot run is refused and not stored."""
         sources = self._cluster.dataflow
         for name, found in after.objects.items():
-            if name not in self.catalog.objects:
+            if self.catalog.objects.get(name) is not found:
                 _check_reads(found)
         for id_, entry in after.queries.items():
-            if id_ in self.catalog.queries:
+            known = self.catalog.queries.get(id_)
+            if known is not None and known.plan == entry.plan:
                 continue
             if entry.reason is not None:
                 raise HoldfastError(entry.reason)
             plan = decode(entry.plan).query
             assert plan is not None
-            build_query(plan, sources)
+            program = build_query(plan, sources)
+            if known is not None and (running := sources.programs.get(id_)) is not None:
+                _check_goes_on(running, program)
 
     def _create_topics(self, catalog: Catalog) -> None:
         """Make the topics that are not there. Again after a crash: those that are there stay."""
@@ -198,6 +204,16 @@ class Commands:
             target = getattr(bound, "target", None)
             if target is not None:
                 self._admin.delete(target.topic)
+
+
+def _check_goes_on(running: Program, program: Program) -> None:
+    """Refuse a plan that would need other state than its query has."""
+    if program.states != running.states or not extends(program.layout, running.layout):
+        raise NotSupported(
+            f"query {running.query} cannot go on with the new plan",
+            detail="What it has to remember of each key would change.",
+            hint="Drop the object first, or give the new one another name.",
+        )
 
 
 def _check_reads(found: CatalogObject) -> None:

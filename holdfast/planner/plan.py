@@ -2,7 +2,9 @@
 
 from holdfast.names import ObjectName, QueryId
 from holdfast.planner.query import plan_insert, plan_steps
+from holdfast.planner.upgrade import check_upgrade
 from holdfast.runtime.functions.user import PYTHON, UserFunction
+from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.plan.ddl import (
     AlterSource,
     CreateFunction,
@@ -57,7 +59,10 @@ def plan(bound: Plannable, *, text: str, number: int) -> Plan:
             return _ddl(text, _create(bound.target))
         case BoundCreateAs():
             steps = plan_steps(bound.query, bound.target)
-            query = _query(bound.query, bound.target.name, steps, query_id(bound.target, number))
+            id_ = bound.replaces.id if bound.replaces else query_id(bound.target, number)
+            query = _query(bound.query, bound.target.name, steps, id_)
+            if bound.replaces is not None and (before := decode(bound.replaces.plan).query) is not None:
+                check_upgrade(before, query, bound.position)
             return Plan(statement_text=text, ddl_command=_create(bound.target), query_plan=query)
         case BoundInsertSelect():
             id_ = QueryId(bound.query_id or f"INSERTQUERY_{number}")

@@ -277,7 +277,10 @@ class _Run:
                         derived[source.view] = f"SELECT *, NOT tombstone AS present FROM {read.view} WHERE bad = 0"
                     case _:
                         rows = self._rows(program, source)
-                        inputs[source.view] = source.schema.empty_table() if rows is None else rows
+                        given = source.schema.empty_table() if rows is None else rows
+                        # A reader that knows only the first columns of an object must not hide the others.
+                        if source.view not in inputs or len(given.schema) > _width(inputs[source.view]):
+                            inputs[source.view] = given
         if any(isinstance(source, TopicRange) for source in inputs.values()):
             return Round(inputs, derived, frozenset(view for view, n in uses.items() if n > 1))
         return Round(inputs, derived)
@@ -400,6 +403,10 @@ class _Run:
 
     def _reader_of(self, source: TopicInput) -> ObjectName:
         return next(p.object for p in self.queries.values() if source in p.sources)
+
+
+def _width(source: ViewInput) -> int:
+    return 0 if isinstance(source, TopicRange) else len(source.schema)
 
 
 def behind(first: pa.Table | None, rows: pa.Table) -> pa.Table:

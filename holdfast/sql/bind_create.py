@@ -24,6 +24,7 @@ from holdfast.sql.bound import BoundColumn, BoundCreateAs, BoundCreateSource, Bo
 from holdfast.sql.formats import KAFKA, NONE, build_formats, check_key, check_value, format_info, wrap_features
 from holdfast.sql.properties import OF_SOURCES, WithProperties, no_history, read_properties
 from holdfast.sql.relation import RESERVED_COLUMNS
+from holdfast.sql.replacing import check_replaces_source, replaced_query
 from holdfast.sql.windows import result_window
 from holdfast.types import Array, Column, Role, Scalar, Schema, Struct, StructField
 
@@ -76,7 +77,9 @@ def bind_create_source(
         raise BindError("a windowed topic needs a key column", position=with_.position("WINDOW_TYPE"))
     key_info, value_info = _formats(statement, with_, key_format, value_format)
     target = _target(statement, with_, schema, with_.topic, key_info, value_info, properties)
-    return BoundCreateSource(target=replace(target, window=with_.window, read_only=statement.read_only))
+    target = replace(target, window=with_.window, read_only=statement.read_only)
+    check_replaces_source(target, catalog, statement.name.position)
+    return BoundCreateSource(target=target)
 
 
 def bind_create_as(
@@ -101,7 +104,9 @@ def bind_create_as(
             )
     key_info, value_info = _inherited_formats(statement, with_, query, schema, properties)
     target = _target(statement, with_, schema, topic, key_info, value_info, properties)
-    return BoundCreateAs(target=replace(target, window=result_window(query)), query=query)
+    target = replace(target, window=result_window(query))
+    replaces = replaced_query(target, catalog, statement.name.position)
+    return BoundCreateAs(target=target, query=query, replaces=replaces, position=statement.name.position)
 
 
 def schema_of(query: BoundQuery) -> Schema:
@@ -125,13 +130,7 @@ def _taken(statement: sql.CreateSource | sql.CreateAs, catalog: Catalog) -> Boun
             position=statement.name.position,
         )
     if statement.or_replace:
-        raise NotYetSupported(
-            Feature.STATEMENT,
-            "CREATE OR REPLACE of what exists",
-            f'replacing {found.KIND} "{found.name}" is not supported yet',
-            hint=f"DROP {found.KIND.upper()} {found.name} first.",
-            position=statement.name.position,
-        )
+        return None
     catalog.check_free(statement.name.text, position=statement.name.position)
     return None
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from holdfast.catalog.objects import CatalogObject, Hold, QueryEntry, Table, TopicSettings
+from holdfast.errors import Position
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.expressions.tree import Call, Expression
 from holdfast.runtime.functions.user import UserFunction
@@ -127,10 +128,12 @@ class BoundQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundCreateAs:
-    """An object that a query keeps current."""
+    """An object that a query keeps current. `replaces` is the query that it goes on from."""
 
     target: Target
     query: BoundQuery
+    replaces: QueryEntry | None = None
+    position: Position | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,7 +59,7 @@ MANUAL: Mapping[str, Entry] = {
     ),
     "alter": Entry(
         "ALTER STREAM, ALTER TABLE",
-        "Add columns to a stream or a table.",
+        "Add columns to a stream or a table over a topic.",
         "ALTER STREAM orders ADD COLUMN note STRING;",
     ),
     "insert_values": Entry(

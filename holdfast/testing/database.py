@@ -74,6 +74,7 @@ class Database:
         self.produced: dict[TopicName, list[Written]] = {}
         self._store = open_store(folder)
         self._dataflow = Dataflow()
+        self._made_of: dict[QueryId, object] = {}
         self._decoder = RecordDecoder(engine)
         self._ticker = Ticker(engine, self._store, self._decoder)
         self._wakeup = Wakeup()
@@ -153,6 +154,7 @@ class Database:
         for query in [query for query in flow.programs if query not in wanted]:
             self.publish()
             flow.remove(query)
+            self._made_of.pop(query, None)
         for name in [name for name in flow.topics if name not in catalog.objects]:
             flow.forget(name)
             self._store.drop_collection(CollectionId(name))
@@ -160,18 +162,22 @@ class Database:
             flow.declare(found.name, found.topic, kept=found.kept)
         for table in catalog.tables:
             if not table.derived:
-                self._start(QueryId(f"TABLE_{table.name}"), partial(_table_program, table))
+                self._start(QueryId(f"TABLE_{table.name}"), partial(_table_program, table), table.schema)
         for entry in catalog.queries.values():
-            self._start(entry.id, partial(self._query_program, entry.plan))
+            self._start(entry.id, partial(self._query_program, entry.plan), entry.plan)
 
     def _query_program(self, encoded: bytes) -> Program:
         plan = decode(encoded).query
         assert plan is not None
         return build_query(plan, self._dataflow)
 
-    def _start(self, query: QueryId, build: Callable[[], Program]) -> None:
-        if query in self._dataflow.programs:
+    def _start(self, query: QueryId, build: Callable[[], Program], made_of: object) -> None:
+        if self._made_of.get(query) == made_of:
             return
+        self._made_of[query] = made_of
+        known = query in self._dataflow.programs
+        if known:
+            self.publish()
         program = build()
         if program.collection is not None:
             self._store.create_collection(program.collection, program.layout, window_ms=WINDOW_MS)
@@ -180,7 +186,8 @@ class Database:
         if program.sink is not None:
             self._store.create_outbox(query, program.layout)
         self._dataflow.add(program)
-        self._catch_up(program)
+        if not known:
+            self._catch_up(program)
         if program.collection is not None:
             self._store.set_upper([program.collection], Time(self._time + 1))
 

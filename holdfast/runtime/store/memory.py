@@ -30,6 +30,8 @@ from holdfast.runtime.store.memory_rows import (
     record,
     rows_table,
     unique,
+    wider,
+    wider_change,
 )
 from holdfast.runtime.store.port import (
     ChangeRange,
@@ -269,7 +271,11 @@ class MemoryStore:
         pass
 
     def create_collection(self, collection: CollectionId, layout: Layout, *, window_ms: int) -> None:
-        self._collections.setdefault(collection, Collection(layout, window_ms))
+        known = self._collections.setdefault(collection, Collection(layout, window_ms))
+        more = len(layout.value) - len(known.layout.value)
+        known.layout = layout
+        known.versions = [(time, {k: wider(row, more) for k, row in rows.items()}) for time, rows in known.versions]
+        known.changes = [wider_change(change, more) for change in known.changes]
 
     def set_window(self, collection: CollectionId, window_ms: int) -> None:
         self.collection(collection).window_ms = window_ms
@@ -292,7 +298,10 @@ class MemoryStore:
         return {id_: s.layout for id_, s in self._states.items()}
 
     def create_outbox(self, query: QueryId, layout: Layout) -> None:
-        self._outboxes.setdefault(query, Outbox(layout))
+        known = self._outboxes.setdefault(query, Outbox(layout))
+        more = len(layout.value) - len(known.layout.value)
+        known.layout = layout
+        known.rows = {time: [(key, wider(row, more)) for key, row in rows] for time, rows in known.rows.items()}
 
     def drop_outbox(self, query: QueryId) -> None:
         self._outboxes.pop(query, None)

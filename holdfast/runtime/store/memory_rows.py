@@ -86,3 +86,12 @@ def rows_table(rows: Rows, layout: Layout) -> pa.Table:
 def delta_table(delta: Delta, layout: Layout) -> pa.Table:
     records = [delta_record(key, before, after) for key, (before, after) in delta.items()]
     return pa.Table.from_pylist(records, schema=schemas.delta_schema(layout))
+
+
+def wider(row: Row, more: int) -> Row:
+    """The row with further values, which it does not have."""
+    return row._replace(value=(*row.value, *(None,) * more))
+
+
+def wider_change(change: Change, more: int) -> Change:
+    return change._replace(before=wider(change.before, more), after=wider(change.after, more))

@@ -243,6 +243,7 @@ class Store(Protocol):
 
     def create_collection(self, collection: CollectionId, layout: Layout, *, window_ms: int) -> None:
         """Make an empty collection that is readable from its first `set_upper` on. Again: nothing happens.
+        Again with more value columns: it gets them, with NULL in all rows that it has had.
 
         Until then it is being built: ticks write it but leave its frontier at (0, 0). It keeps no history while
         it is built, and can then be read from ``upper - 1`` on, unless `advance_since` said before where its
@@ -263,7 +264,8 @@ class Store(Protocol):
 
     def states(self) -> Mapping[StateId, Layout]: ...
 
-    def create_outbox(self, query: QueryId, layout: Layout) -> None: ...
+    def create_outbox(self, query: QueryId, layout: Layout) -> None:
+        """Make an empty outbox. Again: it gets the further value columns, with NULL in the rows that it has."""
 
     def drop_outbox(self, query: QueryId) -> None: ...
 

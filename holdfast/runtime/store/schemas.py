@@ -18,6 +18,11 @@ def is_plain_key(layout: Layout) -> bool:
     return len(layout.key) == 1 and layout.key[0] in PLAIN_KEYS
 
 
+def extends(layout: Layout, other: Layout) -> bool:
+    """True when a layout is another one with further value columns, or none."""
+    return layout.key == other.key and layout.group == other.group and layout.value[: len(other.value)] == other.value
+
+
 def names(prefix: str, types: Sequence[SqlType]) -> list[str]:
     return [f"{prefix}{i}" for i in range(len(types))]
 

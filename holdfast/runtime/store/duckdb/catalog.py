@@ -4,6 +4,7 @@ import duckdb
 
 from holdfast.names import CollectionId, QueryId, StateId
 from holdfast.runtime.store.duckdb.core import Core
+from holdfast.runtime.store.duckdb.extending import extend_collection, extend_outbox
 from holdfast.runtime.store.duckdb.ledger import Entry
 from holdfast.runtime.store.duckdb.objects import (
     Collection,
@@ -18,7 +19,9 @@ from holdfast.runtime.store.port import Layout
 
 
 def create_collection(core: Core, id_: CollectionId, layout: Layout, window_ms: int) -> None:
-    if id_ in core.objects.collections:
+    if (known := core.objects.collections.get(id_)) is not None:
+        if known.layout != layout:
+            extend_collection(core, known, layout)
         return
     made = Collection(id_, core.objects.next_number, layout, window_ms)
     entries = [made.entry(), _folded(core, made)]
@@ -58,7 +61,9 @@ def create_state(core: Core, id_: StateId, layout: Layout) -> None:
 
 
 def create_outbox(core: Core, query: QueryId, layout: Layout) -> None:
-    if query in core.objects.outboxes:
+    if (known := core.objects.outboxes.get(query)) is not None:
+        if known.layout != layout:
+            extend_outbox(core, known, layout)
         return
     made = Outbox(query, core.objects.next_number, layout)
     entries = [_folded(core, made)]

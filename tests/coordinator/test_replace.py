@@ -1,0 +1,69 @@
+"""CREATE OR REPLACE and ALTER: a query goes on from where it is, with another plan."""
+
+from holdfast.app import Service
+from holdfast.catalog.commands import encode_command
+from holdfast.config import Settings
+from holdfast.planner.commands import commands_for
+from holdfast.runtime.spark.session import Sessions
+from holdfast.runtime.store.duckdb.store import open_store
+from holdfast.sql.bind import bind
+from holdfast.sql.parse import statements
+
+from .running import records, rows, run, states, wait
+
+SETUP = """
+CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = '{0}_s', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
+CREATE TABLE t (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC = '{0}_t', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
+CREATE STREAM big WITH (KAFKA_TOPIC = '{0}_big') AS SELECT id, n FROM s WHERE n > 1;
+CREATE TABLE per_id WITH (KAFKA_TOPIC = '{0}_per_id') AS SELECT id, SUM(n) AS n FROM big GROUP BY id;
+CREATE TABLE names WITH (KAFKA_TOPIC = '{0}_names') AS SELECT id, n FROM t;
+INSERT INTO s (id, n) VALUES ('a', 1);
+INSERT INTO s (id, n) VALUES ('a', 2);
+INSERT INTO t (id, n) VALUES ('a', 7);
+"""
+BIGGER = """CREATE OR REPLACE STREAM big WITH (KAFKA_TOPIC = '{0}_big') AS
+  SELECT id, n, n * 10 AS tens FROM s WHERE n > 3;"""
+SHOWN = """CREATE OR REPLACE TABLE per_id WITH (KAFKA_TOPIC = '{0}_per_id') AS
+  SELECT id, SUM(n) AS n, UCASE(id) AS name FROM big GROUP BY id;"""
+
+
+def test_a_query_goes_on_with_another_plan(settings: Settings, sessions: Sessions) -> None:
+    name, folder = str(settings.service_id), settings.data_dir / "store"
+    service = Service(settings, sessions, open_store(folder))
+    try:
+        run(service, SETUP.format(name))
+        wait(lambda: (rows(service, "per_id"), rows(service, "names")), ({("a", 2)}, {("a", 7)}))
+        before = states(service)
+        run(service, BIGGER.format(name))
+        run(service, "INSERT INTO s (id, n) VALUES ('a', 3); INSERT INTO s (id, n) VALUES ('b', 4);")
+        wait(lambda: rows(service, "per_id"), {("a", 2), ("b", 4)})
+        run(service, SHOWN.format(name) + "ALTER TABLE t ADD COLUMN note STRING;")
+        run(service, "INSERT INTO s (id, n) VALUES ('b', 5); INSERT INTO t (id, n, note) VALUES ('b', 8, 'new');")
+        # Rows that were there have nothing in the new column until they change.
+        wait(lambda: rows(service, "per_id"), {("a", 2, None), ("b", 9, "B")})
+        wait(lambda: rows(service, "t"), {("a", 7, None), ("b", 8, "new")})
+        wait(lambda: rows(service, "names"), {("a", 7), ("b", 8)})
+        assert states(service) == before
+        # As a crash leaves it: the command is written, and nothing else of it is done.
+        text = f"CREATE OR REPLACE TABLE names WITH (KAFKA_TOPIC = '{name}_names') AS SELECT id, n, note FROM t;"
+        (parsed,) = statements(text)
+        (command,) = commands_for(bind(parsed.statement, service.catalog, {}), text=parsed.text, number=99)
+        service._log.append(*encode_command(command))
+    finally:
+        service.stop()
+
+    service = Service(settings, sessions, open_store(folder))
+    try:
+        assert states(service).keys() == before.keys()
+        run(service, "INSERT INTO s (id, n) VALUES ('a', 6); INSERT INTO t (id, n, note) VALUES ('c', 9, 'x');")
+        wait(lambda: rows(service, "per_id"), {("a", 8, "A"), ("b", 9, "B")})
+        wait(lambda: rows(service, "names"), {("a", 7, None), ("b", 8, None), ("c", 9, "x")})
+        wait(
+            lambda: [value for _, value in records(service, f"{name}_big")],
+            [b'{"N":2}', b'{"N":4,"TENS":40}', b'{"N":5,"TENS":50}', b'{"N":6,"TENS":60}'],
+        )
+        # New queries see the new columns, of old rows too.
+        run(service, "CREATE TABLE tens AS SELECT id, SUM(tens) AS tens, COUNT(*) AS c FROM big GROUP BY id;")
+        wait(lambda: rows(service, "tens"), {("a", 60, 2), ("b", 90, 2)})
+    finally:
+        service.stop()
