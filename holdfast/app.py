@@ -28,6 +28,7 @@ from holdfast.coordinator.holds import Holds, HoldStatus
 from holdfast.coordinator.intake import Intake, raw
 from holdfast.coordinator.lag import Lag, Lags
 from holdfast.coordinator.publishing import Publishing
+from holdfast.coordinator.topic_deletions import TopicDeletions
 from holdfast.errors import BindError, ForeignStore, HoldfastError, NotSupported, ServiceTaken, UnknownObject
 from holdfast.jars import JarSet, fetch_jars, find_java
 from holdfast.kafka.admin import Admin, Topic, TopicSpec
@@ -167,7 +168,8 @@ class Service:
         )
         publisher = TransactionalPublisher(settings, self._admin, self._ranges)
         self._publishing = Publishing(store, publisher, self._admin, self._cluster.sinks, self._fail, self._wakeup.ring)
-        self._commands = Commands(settings, self._log, self._admin, self._cluster, catalog, store.id)
+        deletions = TopicDeletions(store, self._admin)
+        self._commands = Commands(settings, self._log, self._admin, self._cluster, deletions, catalog, store.id)
         self._commands.follow(last + 1)
         self._writer = RecordWriter(settings)
         self._times = Times(store, self._clock.read_time, self._cluster.status, lambda name: self._holds.on(name))

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from holdfast.catalog.commands import DELETE_TOPIC, Command, apply, encode_command
+from holdfast.catalog.commands import Command, apply, encode_command
 from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
 from holdfast.coordinator.cluster import Cluster
 from holdfast.coordinator.holds import Holds
+from holdfast.coordinator.topic_deletions import TopicDeletions
 from holdfast.errors import BindError, HoldfastError, NotSupported
 from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.log import CommandLog
@@ -60,10 +61,17 @@ class Commands:
     """Changes the catalog. On the coordinator's thread; `catalog` may be read from any."""
 
     def __init__(
-        self, settings: Settings, log: CommandLog, admin: Admin, cluster: Cluster, catalog: Catalog, store_id: StoreId
+        self,
+        settings: Settings,
+        log: CommandLog,
+        admin: Admin,
+        cluster: Cluster,
+        deletions: TopicDeletions,
+        catalog: Catalog,
+        store_id: StoreId,
     ) -> None:
         self._settings, self._log, self._admin, self._cluster = settings, log, admin, cluster
-        self._store_id = store_id
+        self._deletions, self._store_id = deletions, store_id
         self._next_number = 0
         self._pending = False
         self.catalog = catalog
@@ -91,6 +99,8 @@ class Commands:
         for command in commands:
             after = apply(after, command)
         self._check_runs(after)
+        if isinstance(bound, BoundDrop) and bound.delete_topic:
+            self._deletions.intend(bound.target.topic)
         offset = -1
         for command in commands:
             offset = self._log.append(*encode_command(command))
@@ -98,8 +108,6 @@ class Commands:
         self.catalog = after
         self._pending = True
         self.settle()
-        for command in commands:
-            self._delete_topic(command, bound)
         plans = {id_: entry.plan for id_, entry in before.queries.items()}
         started = next((id_ for id_, entry in after.queries.items() if plans.get(id_) != entry.plan), None)
         return Done(_message(bound), offset, started)
@@ -117,6 +125,7 @@ class Commands:
             self._cluster.pause()
             if self.holds is not None:
                 self.holds.settle()
+            self._deletions.finish(self.catalog)
             self._pending = False
         except HoldfastError as error:
             log.warning("the catalog is not yet all set up, trying again: %s", error)
@@ -140,6 +149,7 @@ class Commands:
         self._create_topics(self.catalog)
         self._cluster.install(self.catalog)
         self._cluster.drop_strays()
+        self._deletions.finish(self.catalog)
 
     def _check_topic(self, bound: BoundCreateSource) -> None:
         """A topic that does not exist is made only when the statement says with how many partitions."""
@@ -198,12 +208,6 @@ class Commands:
         topic: TopicName = catalog.object(query.sources[0]).topic
         known = self._admin.describe([topic]).get(topic)
         return known.partitions if known else None
-
-    def _delete_topic(self, command: Command, bound: object) -> None:
-        if command.properties.get(DELETE_TOPIC) == "true":
-            target = getattr(bound, "target", None)
-            if target is not None:
-                self._admin.delete(target.topic)
 
 
 def _check_goes_on(running: Program, program: Program) -> None:

@@ -5,7 +5,7 @@ from typing import assert_never
 
 from holdfast.catalog.objects import NO_PROPERTIES, QueryEntry
 from holdfast.catalog.snapshot import Catalog, wrong_kind
-from holdfast.errors import Feature, NotSupported, NotYetSupported
+from holdfast.errors import DependentObjects, Feature, NotSupported, NotYetSupported
 from holdfast.runtime.functions.registry import function
 from holdfast.sql import statements as sql
 from holdfast.sql.bind_alter import bind_alter
@@ -155,6 +155,14 @@ def _bind_drop(statement: sql.Drop, catalog: Catalog) -> BoundDrop | BoundNothin
             f'the topic of {found.KIND} "{name}" cannot be deleted',
             detail="It is a SOURCE, which is read-only.",
             hint="Leave out DELETE TOPIC.",
+            position=position,
+        )
+    others = [f'{o.KIND} "{o.name}"' for o in catalog.objects.values() if o.topic == found.topic and o.name != name]
+    if statement.delete_topic and others:
+        raise DependentObjects(
+            f'the topic of {found.KIND} "{name}" cannot be deleted because others have it',
+            detail=f"It is also the topic of {', '.join(others)}.",
+            hint="Drop them first, or leave out DELETE TOPIC.",
             position=position,
         )
     catalog.check_drop(name, cascade=statement.cascade, position=position)

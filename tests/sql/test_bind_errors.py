@@ -22,7 +22,8 @@ from holdfast.sql.parse import parse
 
 from .build import EVERYTHING, catalog_of
 
-CATALOG = catalog_of(EVERYTHING)
+SHARED = "".join(f"CREATE STREAM both_{n} (a INT) WITH (KAFKA_TOPIC='both', VALUE_FORMAT='JSON');" for n in "ab")
+CATALOG = catalog_of(EVERYTHING + SHARED)
 WITH = "WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON')"
 
 UNKNOWN = [
@@ -307,6 +308,9 @@ REST = [
     ("DROP STREAM users", WrongObjectKind, '"USERS" is a table, not a stream', "Write TABLE USERS.", 13),
     ("DROP STREAM views", DependentObjects, 'cannot drop stream "VIEWS" because queries depend on it',
      "Terminate them first: TERMINATE CSAS_FAST_3;", 13),
+    ("DROP STREAM both_a DELETE TOPIC", DependentObjects,
+     'the topic of stream "BOTH_A" cannot be deleted because others have it',
+     "Drop them first, or leave out DELETE TOPIC.", 13),
     ("PAUSE q", UnknownObject, 'query "Q" does not exist', "Known names are: CSAS_FAST_3, CTAS_COUNTS_2.", 7),
     ("DROP CONNECTOR q", NotYetSupported, "DROP CONNECTOR is not supported yet", None, 1),
     ("EXPLAIN SELECT nme FROM users", UnknownColumn, 'column "NME" does not exist in "USERS"',
