@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from holdfast.runtime.spark.warmup import WarmUp
 
+PYTHON = "spark.sql.execution.pyspark.udf"
 OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 COMMON = {
     # Builders put each filter where it belongs. Pushed below the decoding, it would parse every record again, and
@@ -24,6 +25,9 @@ COMMON = {
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    # A user's function that does not come back fails its query; it must not stop the ticks.
+    f"{PYTHON}.idleTimeoutSeconds": "120",
+    f"{PYTHON}.killOnIdleTimeout": "true",
 }
 SMALL = {
     "spark.sql.codegen.wholeStage": "false",

@@ -4,6 +4,7 @@ import pytest
 from runtime.driver import Driver, Record
 
 from holdfast.runtime.spark.engine import Engine
+from holdfast.runtime.spark.session import PYTHON, Sessions
 
 SOURCE = "CREATE STREAM s (id STRING KEY, name STRING, n INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');"
 INITIAL = """
@@ -135,3 +136,21 @@ def test_an_aggregate_that_raises_keeps_its_state(driver: Driver) -> None:
     outcomes = driver.ticks([record("a", "x", 5), record("a", "x", 50), record("a", "x", 2)])
     assert [row[:-1] for row in driver.rows("T")] == [("a", 7)]
     assert [len(outcome.problems) for outcome in outcomes] == [0, 1, 0]
+
+
+def test_a_function_that_does_not_come_back_fails_its_query_alone(driver: Driver, sessions: Sessions) -> None:
+    driver.execute(
+        "CREATE FUNCTION stuck(n INT) RETURNS INT LANGUAGE PYTHON AS '"
+        "import time\n\ndef stuck(n):\n    time.sleep(3600)\n';"
+        "CREATE STREAM p AS SELECT id, STUCK(n) AS o FROM s;"
+        "CREATE STREAM q AS SELECT id, n FROM s;"
+    )
+    timeout = f"{PYTHON}.idleTimeoutSeconds"
+    before = sessions.small.conf.get(timeout)
+    sessions.small.conf.set(timeout, "3")
+    try:
+        outcome = driver.tick([record("a", "x", 2)])
+    finally:
+        sessions.small.conf.set(timeout, before)
+    assert list(outcome.failed) == [driver.program("P").query]
+    assert values(driver, "Q") == [b'{"N":2}']
