@@ -17,7 +17,7 @@ from holdfast.errors import ReadError
 from holdfast.server.serve import listen, running
 from holdfast.serving.printed import Printer
 from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundAssertTopic, BoundExplain, BoundInsert, BoundSelect, SelectKind
+from holdfast.sql.bound import BoundAssertTopic, BoundExplain, BoundInsert, BoundSelect, BoundSubscribe, SelectKind
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.session import KNOWN as PROPERTIES
 from holdfast.sql.statements import Define, Describe, DescribeFunction, ExplainFormat, Print, Show, Undefine
@@ -81,7 +81,7 @@ def _run(service: Service, parsed: ParsedStatement) -> list[dict[str, object]]:
     match bound:
         case BoundSelect(kind=SelectKind.PULL):
             return _answer(service, bound)
-        case BoundSelect():
+        case BoundSelect() | BoundSubscribe():
             push = service.push(bound, {"auto.offset.reset": "earliest"})
             batch = push.next(60)
             service.close_push(push.id)

@@ -4,7 +4,8 @@ Snapshot and changes are cut at one time: the snapshot is as of `at`, the change
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Event, Lock
@@ -122,6 +123,9 @@ class Follower:
             return None
         if self._pages is not None:
             page = next(self._pages, None)
+            if self._closed.is_set():
+                self._forget_pages()
+                return None
             if page is not None:
                 self._widths.note(self._collection, page)
                 return Page(page)
@@ -144,10 +148,14 @@ class Follower:
     def close(self) -> None:
         self._closed.set()
         self._keep(None)
+        self._forget_pages()
 
-    def forget_pages(self) -> None:
-        """Let go of the rest of a snapshot, which only the reader's own thread may."""
-        self._pages = None
+    def _forget_pages(self) -> None:
+        """Let go of the rest of a snapshot and what the store holds for it."""
+        if isinstance(self._pages, Generator):
+            # A reader that is in the middle of a page does it afterwards.
+            with suppress(ValueError):
+                self._pages.close()
 
     def _begin(self) -> None:
         """Take a place: at the time asked for or at the latest one; of a table that was being built, at its first."""

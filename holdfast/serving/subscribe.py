@@ -84,13 +84,6 @@ class TableSubscription(Subscribing):
     def held(self) -> Time | None:
         return self._follower.at if self._follower.begun else None
 
-    def next(self, timeout: float) -> PushBatch | None:
-        try:
-            return super().next(timeout)
-        except StopIteration:
-            self._follower.forget_pages()
-            raise
-
     def close(self) -> None:
         super().close()
         self._follower.close()

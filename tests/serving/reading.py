@@ -93,7 +93,13 @@ class Reading:
     def subscribe(self, text: str, store: Any = None) -> Pushing:
         bound = bind(parse(text)[0].statement, self.driver.catalog)
         assert isinstance(bound, BoundSubscribe)
+        return self.started(bound, store)
+
+    def started(self, bound: BoundSelect | BoundSubscribe, store: Any = None) -> Pushing:
+        """What a client follows; of a SELECT, with EMIT ALL."""
         reader = RowReader(store, self.engine) if store is not None else self.rows
+        if isinstance(bound, BoundSelect):
+            return TablePush(bound, reader, self.times, self.wakeup, snapshot=True, marked=True)
         subscription = TableSubscription if isinstance(bound.select, BoundSelect) else QuerySubscription
         return subscription(bound, reader, self.times, self.wakeup)
 
