@@ -22,7 +22,7 @@ PAGES = {
     "quickstart": 10,
     "streams": 6,
     "tables": 8,
-    "windows": 13,
+    "windows": 10,
     "user-functions": 6,
     "pull-queries": 9,
     "push-queries": 6,
