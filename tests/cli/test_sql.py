@@ -196,3 +196,32 @@ def test_a_reader_that_goes_away_ends_the_command(service: FakeService, started:
         ran.stdout.close()
         assert ran.stderr.read() == b""
     assert ran.returncode == 141
+
+
+def test_print_shows_lines(sql, service: FakeService) -> None:
+    service.printed = [{"key": b"k", "value": b'{"a": [1]}', "timestamp": 0, "partition": 3}]
+    result = sql("-e", "PRINT Orders FROM BEGINNING LIMIT 1; SHOW TYPES;")
+    assert result.exit_code == 0
+    assert lines(result) == [
+        "Key format: KAFKA_STRING",
+        "Value format: JSON or KAFKA_STRING",
+        'rowtime: 1970/01/01 00:00:00.000 Z, key: k, value: {"a": [1]}, partition: 3',
+        "There are no types.",
+    ]
+
+
+def test_a_print_of_no_topic_is_an_error_with_its_place(sql, service: FakeService) -> None:
+    service.failing_print = True
+    result = sql("-e", "PRINT nowhere;")
+    assert result.exit_code == 1
+    assert 'topic "nowhere" does not exist' in result.stderr
+
+
+def test_topics_with_their_readers(sql, service: FakeService) -> None:
+    assert service.catalog.find("ORDERS")
+    assert lines(sql("-e", "SHOW TOPICS EXTENDED; ASSERT TOPIC orders;")) == [
+        "Topic  | Partitions | Replicas | Consumers | Groups",
+        "-------+------------+----------+-----------+-------",
+        "orders | 2          | 1        | 3         | 2",
+        "Topic orders exists.",
+    ]

@@ -17,7 +17,7 @@ from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.config import Settings
 from holdfast.coordinator.holds import HoldStatus
 from holdfast.coordinator.lag import Lag
-from holdfast.errors import AssertionFailed, BackupError, HoldfastError
+from holdfast.errors import AssertionFailed, BackupError, HoldfastError, UnknownObject
 from holdfast.kafka.admin import Topic
 from holdfast.names import ObjectName, QueryId, ServiceId, StoreId, TopicName
 from holdfast.planner.commands import OfHolds, OfQueries, commands_for
@@ -203,6 +203,7 @@ class FakeService:
         self.transactions: list[str] = []
         self.pulled_in: list[str | None] = []
         self.printed: list[dict[str, object]] = []
+        self.failing_print = False
         self.left = 0
         """Milliseconds until the time of an AS OF has come; less each time that it is asked for."""
         self.backups = FakeBackups()
@@ -324,7 +325,9 @@ class FakeService:
     def topic_readers(self) -> Mapping[TopicName, tuple[int, int]]:
         return {TopicName("orders"): (3, 2)}
 
-    def print_topic(self, _asked: Print) -> "FakeTail":
+    def print_topic(self, asked: Print) -> "FakeTail":
+        if self.failing_print:
+            raise UnknownObject(asked.topic, kind="topic", known=["orders"], position=asked.topic_position)
         return FakeTail(self.printed)
 
     def assert_topic(self, asserted: BoundAssertTopic) -> None:
