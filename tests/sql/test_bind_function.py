@@ -2,10 +2,12 @@
 
 import pytest
 
-from holdfast.catalog.commands import apply, decode_command, encode_command
+from holdfast.catalog.commands import apply, decode_command, encode_command, fold
+from holdfast.catalog.objects import QueryState
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import HoldfastError
 from holdfast.planner.commands import commands_for
+from holdfast.runtime.functions import user
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundCreateFunction, BoundNothing
 from holdfast.sql.parse import statements
@@ -114,3 +116,29 @@ def test_an_aggregate_of_a_user_is_for_streams() -> None:
     table = "CREATE TABLE t (id INT PRIMARY KEY, n INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON');"
     error = refusal("CREATE TABLE u AS SELECT n, SPAN(n) AS s FROM t GROUP BY n;", after(span + table))
     assert error.message == "the aggregate SPAN cannot be kept over a table"
+
+
+def written(text: str, catalog: Catalog) -> list[tuple[bytes, bytes]]:
+    parsed = next(iter(statements(text)))
+    return [encode_command(c) for c in commands_for(bind(parsed.statement, catalog), text=parsed.text, number=0)]
+
+
+def test_every_version_is_known_again_after_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = written(TWICE, EMPTY)
+    catalog = fold(decode_command(*record) for record in first)
+    both = first + written(TWICE.replace("CREATE", "CREATE OR REPLACE").replace("return n", "return -n"), catalog)
+    versions = [catalog.functions["TWICE"].versioned]
+    versions.append(fold(decode_command(*record) for record in both).functions["TWICE"].versioned)
+    monkeypatch.setattr(user, "_KNOWN", {})
+    again = fold(decode_command(*record) for record in both)
+    assert [user.known(version).source for version in versions] == ["def twice(n): return n", "def twice(n): return -n"]
+    assert again.functions["TWICE"].versioned == versions[1]
+
+
+def test_a_function_in_an_unknown_language_is_put_aside() -> None:
+    ((key, value),) = written(TWICE, EMPTY)
+    catalog = fold([decode_command(key, value.replace(b'"PYTHON"', b'"RUST"'))])
+    (entry,) = catalog.queries.values()
+    assert entry.state is QueryState.INCOMPATIBLE
+    assert entry.reason == "function TWICE is in RUST, which this release cannot run"
+    assert "TWICE" not in catalog.functions
