@@ -72,7 +72,7 @@ from holdfast.sql.bound_hold import BoundAdvanceHold
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.moments import BoundAsOf, Moment
 from holdfast.sql.parse import ParsedStatement
-from holdfast.sql.statements import ExplainFormat, Print
+from holdfast.sql.statements import CreateHold, ExplainFormat, Print
 
 log = logging.getLogger(__name__)
 
@@ -217,6 +217,8 @@ class Service:
 
     def execute(self, parsed: ParsedStatement, properties: Mapping[str, str]) -> Done:
         """Run a statement that changes the catalog."""
+        if isinstance(parsed.statement, CreateHold):
+            self._holds.await_built([name.text for name in parsed.statement.on])
         done = self._coordinator.ask(lambda: self._commands.execute(parsed.statement, parsed.text, properties))
         # Whoever follows what was dropped is told so.
         self._wakeup.ring()

@@ -134,7 +134,7 @@ class Commands:
         """Its time first, then its command: a hold that is in the catalog holds."""
         assert self.holds is not None
         hold = hold_of(bound, text=text, number=self._next_number)
-        at = self.holds.place(hold, bound.on, bound.at)
+        at = self.holds.place(hold, bound.at)
         try:
             offset = self._log.append(*encode_command(command))
         except BaseException:

@@ -7,6 +7,7 @@ belongs to no hold, and is dropped at the next start.
 
 import json
 import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from threading import Lock
@@ -22,6 +23,9 @@ from holdfast.serving.timestamps import NamedHold
 from holdfast.sql.moments import Moment
 
 log = logging.getLogger(__name__)
+
+PATIENCE = 60.0
+"""Seconds that a CREATE HOLD waits for a table that is being built: a script that has just made it needs no loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +57,30 @@ class Holds:
 
     # -- statements ----------------------------------------------------------------------------------
 
-    def place(self, hold: Hold, tables: Sequence[Table], at: Moment | None) -> Time:
+    def await_built(self, names: Sequence[str]) -> None:
+        """Wait for tables that are being built. Never on the coordinator's thread, which builds them."""
+        tables = [found for name in names if isinstance(found := self._catalog().find(name), Table)]
+        deadline = time.monotonic() + PATIENCE
+        while any(map(self._times.building, tables)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def place(self, hold: Hold, at: Moment | None) -> Time:
         """Place a new hold; durable on return."""
         if hold.max_lag_ms > self._ceiling_ms:
             raise HoldTimeError(
                 f"MAX LAG must be at most {self._ceiling_ms} ms",
                 hint="The setting hold_max_lag is the ceiling of this server.",
             )
-        self._times.choose(tables)
-        time = Time(at.at(self._times.now())) if at is not None else self._implied(hold.on)
-        self._check(hold, time, at)
+        for name in hold.on:
+            if self._frontier_of(name) is None:
+                raise ReadError(f'table "{name}" is still building', hint="Create the hold once it has caught up.")
+        chosen = Time(at.at(self._times.now())) if at is not None else self._implied(hold.on)
+        self._check(hold, chosen, at)
         try:
-            self._store.keep(hold.id, [CollectionId(name) for name in hold.on], time)
+            self._store.keep(hold.id, [CollectionId(name) for name in hold.on], chosen)
         except ReadError as error:
-            raise self._refusal(hold, time, at) from error
-        return time
+            raise self._refusal(hold, chosen, at) from error
+        return chosen
 
     def forget(self, hold: Hold) -> None:
         """Take back what `place` did."""
@@ -76,12 +89,12 @@ class Holds:
     def advance(self, hold: Hold, to: Moment | None) -> Time:
         """Move a hold; durable on return. Those that come together are written together."""
         self._refresh(hold)
-        time = Time(to.at(self._times.now())) if to is not None else self._implied(hold.on)
-        self._check(hold, time, to)
-        refused = self._advances.move(hold.id, time)
+        chosen = Time(to.at(self._times.now())) if to is not None else self._implied(hold.on)
+        self._check(hold, chosen, to)
+        refused = self._advances.move(hold.id, chosen)
         if refused is not None:
-            raise self._refusal(hold, time, to) from refused
-        return time
+            raise self._refusal(hold, chosen, to) from refused
+        return chosen
 
     # -- keeping -------------------------------------------------------------------------------------
 
@@ -141,9 +154,9 @@ class Holds:
 
     # -- times ---------------------------------------------------------------------------------------
 
-    def _check(self, hold: Hold, time: Time, asked: Moment | None) -> None:
-        if any(time < self._least(name) for name in hold.on):
-            raise self._refusal(hold, time, asked)
+    def _check(self, hold: Hold, at: Time, asked: Moment | None) -> None:
+        if any(at < self._least(name) for name in hold.on):
+            raise self._refusal(hold, at, asked)
 
     def _least(self, name: ObjectName) -> Time:
         """The least time that a hold on an object may have: its read frontier, or another hold's time."""
@@ -152,7 +165,7 @@ class Holds:
     def _implied(self, names: Sequence[ObjectName]) -> Time:
         return max(self._store.implied_since(CollectionId(name)) for name in names)
 
-    def _refusal(self, hold: Hold, time: Time, asked: Moment | None) -> HoldTimeError:
+    def _refusal(self, hold: Hold, at: Time, asked: Moment | None) -> HoldTimeError:
         said = []
         for name in hold.on:
             frontier, holds = self._store.implied_since(CollectionId(name)), self.on(name)
@@ -161,7 +174,7 @@ class Holds:
             said.append(f'"{name}" has the read frontier {frontier}{behind}.')
         least = max(self._least(name) for name in hold.on)
         return HoldTimeError(
-            f'hold "{hold.name}" cannot be at {time}, which is no longer readable',
+            f'hold "{hold.name}" cannot be at {at}, which is no longer readable',
             detail=" ".join(said),
             hint=f"Valid times are {least} and later.",
             position=asked.position if asked is not None else None,

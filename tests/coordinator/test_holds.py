@@ -8,7 +8,7 @@ import pytest
 from holdfast.catalog.commands import decode_command, encode_command, fold
 from holdfast.catalog.snapshot import Catalog
 from holdfast.coordinator.holds import Holds
-from holdfast.errors import DependentObjects, HoldTimeError, UnreadableTime
+from holdfast.errors import DependentObjects, HoldTimeError, ReadError, UnreadableTime
 from holdfast.names import CollectionId, HoldId
 from holdfast.planner.commands import OfHolds, commands_for, hold_of
 from holdfast.runtime.progress import Progress, Status
@@ -63,7 +63,7 @@ class World:
         assert isinstance(bound, OfHolds | BoundDrop)
         number = len(self.catalog.holds) + 10
         if isinstance(bound, BoundCreateHold):
-            self.holds.place(hold_of(bound, text=text, number=number), bound.on, bound.at)
+            self.holds.place(hold_of(bound, text=text, number=number), bound.at)
         (command,) = commands_for(bound, text=parsed.text, number=number)
         self.catalog = fold([decode_command(*encode_command(command))], self.catalog)
         self.holds.settle()
@@ -143,6 +143,12 @@ def test_a_hold_on_one_object_does_not_hold_another(world: World) -> None:
 def test_max_lag_has_a_ceiling(world: World) -> None:
     with pytest.raises(HoldTimeError, match=f"MAX LAG must be at most {CEILING} ms"):
         world.run("CREATE HOLD h ON t WITH (MAX LAG = '3 weeks');")
+
+
+def test_a_table_that_is_being_built_cannot_be_held_yet(world: World) -> None:
+    world.progress = Progress(Status.BUILDING)
+    with pytest.raises(ReadError, match='table "T" is still building'):
+        world.run("CREATE HOLD h ON t;")
 
 
 # ---- moving
