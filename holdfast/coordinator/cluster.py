@@ -210,7 +210,7 @@ class Cluster:
     def _query_program(self, entry: QueryEntry) -> Program:
         plan = decode(entry.plan).query
         assert plan is not None
-        return build_query(plan, self.dataflow, _release(entry.release))
+        return build_query(plan, self.dataflow, _release(entry.release), entry.properties)
 
     def _remove(self, catalog: Catalog) -> None:
         wanted = set(catalog.queries) | {QueryId(f"TABLE_{t.name}") for t in catalog.tables if not t.derived}

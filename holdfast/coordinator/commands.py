@@ -40,6 +40,7 @@ from holdfast.sql.bound import (
     BoundTerminate,
 )
 from holdfast.sql.bound_hold import BoundCreateHold, BoundDropHold, BoundRenameHold
+from holdfast.sql.session import KEPT
 from holdfast.sql.statements import Statement
 
 log = logging.getLogger(__name__)
@@ -181,7 +182,7 @@ class Commands:
                 raise HoldfastError(entry.reason)
             plan = decode(entry.plan).query
             assert plan is not None
-            program = build_query(plan, sources)
+            program = build_query(plan, sources, properties=entry.properties)
             if known is not None and (running := sources.programs.get(id_)) is not None:
                 _check_goes_on(running, program)
 
@@ -232,7 +233,7 @@ def _check_reads(found: CatalogObject) -> None:
 
 def _kept(properties: Mapping[str, str]) -> dict[str, str]:
     """The session's properties that change results."""
-    return {name: value for name, value in properties.items() if name == "auto.offset.reset"}
+    return {name: value for name, value in properties.items() if name in KEPT}
 
 
 def _message(bound: Plannable | OfQueries | OfHolds) -> str:

@@ -30,6 +30,7 @@ from holdfast.types import Array, Column, Role, Scalar, Schema, Struct, StructFi
 
 DEFAULT_KEY_FORMAT = "ksql.persistence.default.format.key"
 DEFAULT_VALUE_FORMAT = "ksql.persistence.default.format.value"
+NEW_PLANNER = "ksql.new.query.planner.enabled"
 WRAP_SINGLES = "ksql.persistence.wrap.single.values"
 TOPIC_PREFIX = "ksql.output.topic.name.prefix"
 HEADERS = Array(Struct((StructField("KEY", Scalar.STRING), StructField("VALUE", Scalar.BYTES))))
@@ -93,6 +94,7 @@ def bind_create_as(
     _check_format_names(with_)
     query = bind_query(statement.select, catalog, lambda columns: _check_timestamp(with_, columns, statement))
     _check_kind(statement, query)
+    _check_planner(statement, query, properties)
     schema = schema_of(query)
     topic = with_.topic or TopicName(properties.get(TOPIC_PREFIX, "") + statement.name.text)
     for source in query.sources:
@@ -313,6 +315,19 @@ def _check_timestamp_type(column: Column, pattern: str | None, position: Positio
 
 
 # ---- kinds
+
+
+def _check_planner(statement: sql.CreateAs, query: BoundQuery, properties: Mapping[str, str]) -> None:
+    """ksqlDB's other planner keeps the order in which key columns are selected; otherwise the two give the same."""
+    selected = tuple(column.name for column in query.projection if column.name in query.keys)
+    if properties.get(NEW_PLANNER, "false").lower() == "true" and selected != query.keys:
+        raise NotYetSupported(
+            Feature.PROPERTY,
+            f"{NEW_PLANNER} with key columns in another order",
+            f"key columns in another order than those of {query.source.name} are not supported yet",
+            hint=f"Select {', '.join(query.keys)}, in this order.",
+            position=statement.select.position,
+        )
 
 
 def _check_kind(statement: sql.CreateAs, query: BoundQuery) -> None:

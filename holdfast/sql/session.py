@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.errors import BindError, Feature, NotYetSupported, Position, UnknownProperty
+from holdfast.errors import BindError, Position, UnknownProperty
 
 ANY: Sequence[str] = ()
 FLAG = ("true", "false")
+NUMBER = ("a number",)
 KNOWN: Mapping[str, Sequence[str]] = {
     "auto.offset.reset": ("earliest", "latest"),
     "holdfast.progress": FLAG,
@@ -16,9 +17,15 @@ KNOWN: Mapping[str, Sequence[str]] = {
     "ksql.persistence.default.format.key": ANY,
     "ksql.persistence.default.format.value": ANY,
     "ksql.persistence.wrap.single.values": FLAG,
+    "ksql.functions.collect_list.limit": NUMBER,
+    "ksql.functions.collect_set.limit": NUMBER,
     "ksql.functions.substring.legacy.args": ("false",),
+    "use.exact.numeric.comparison": ("false",),
 }
 """Every property and its values; no values means any text."""
+
+KEPT = ("auto.offset.reset", "ksql.functions.collect_list.limit", "ksql.functions.collect_set.limit")
+"""Properties that change what a query does later, and are kept with its plan."""
 
 WITHOUT_EFFECT = ("topology.optimization", "__emit.interval.ms.kstreams.windowed.aggregation__")
 """Properties of Kafka Streams that change nothing here, taken so that statements written for it run."""
@@ -26,24 +33,17 @@ WITHOUT_EFFECT = ("topology.optimization", "__emit.interval.ms.kstreams.windowed
 TRANSACTION = "holdfast.transaction"
 """Which transaction a request belongs to: BEGIN says its id, and a client sends it with what follows."""
 
-LATER = (
-    "ksql.functions.collect_list.limit",
-    "ksql.functions.collect_set.limit",
-    "use.exact.numeric.comparison",
-)
-"""Properties of ksqlDB that change results, and that this release does not have."""
-
 
 def check_property(name: str, value: str | None, *, position: Position | None = None) -> None:
     """Refuse a property that means nothing, or a value that it does not take."""
     plain = name.removeprefix("ksql.streams.")
     if plain in WITHOUT_EFFECT or plain == TRANSACTION:
         return
-    if plain in LATER:
-        raise NotYetSupported(Feature.PROPERTY, name, position=position)
     if plain not in KNOWN:
         raise UnknownProperty(name, known=sorted(KNOWN), position=position)
     allowed = KNOWN[plain]
+    if allowed is NUMBER and value is not None and value.isdecimal():
+        return
     if value is not None and allowed and value.lower() not in allowed:
         raise BindError(
             f'property "{name}" cannot be "{value}"', hint=f"It is one of: {', '.join(allowed)}.", position=position

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from holdfast.catalog.commands import Command, CommandId, apply, apply_plan, decode_command, encode_command
-from holdfast.catalog.objects import Stream, Table
+from holdfast.catalog.objects import QueryEntry, Stream, Table
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.coordinator.backfill import as_delta
 from holdfast.coordinator.intake import raw
@@ -50,6 +50,7 @@ from holdfast.sql.bound import (
 )
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import ParsedStatement
+from holdfast.sql.session import KEPT
 from holdfast.sql.statements import SetProperty, UnsetProperty
 from holdfast.testing.topics import Topics, Written
 from holdfast.testing.wire import Wire
@@ -118,7 +119,8 @@ class Database:
             case BoundPause() | BoundResume():
                 raise BindError("a test has no queries to pause: records are taken as they come")
             case _ if isinstance(bound, Plannable | BoundTerminate):
-                for command in commands_for(bound, text=parsed.text, number=self._count):
+                kept = {name: value for name, value in self.properties.items() if name in KEPT}
+                for command in commands_for(bound, text=parsed.text, number=self._count, properties=kept):
                     self._command(decode_command(*encode_command(command)))
             case _:
                 raise BindError("a test runs statements that change the catalog, INSERT and SELECT")
@@ -126,7 +128,7 @@ class Database:
 
     def run_plan(self, encoded: bytes) -> None:
         """Run a stored plan: its bytes are all that is looked at."""
-        self._command(Command(id=CommandId("", "", ""), statement="", plan=encoded))
+        self._command(Command(id=CommandId("", "", ""), statement="", plan=encoded, properties=self.properties))
 
     def _command(self, command: Command) -> None:
         """Check what a command makes, then run it; what cannot run is refused and leaves nothing behind."""
@@ -164,12 +166,12 @@ class Database:
             if not table.derived:
                 self._start(QueryId(f"TABLE_{table.name}"), partial(_table_program, table), table.schema)
         for entry in catalog.queries.values():
-            self._start(entry.id, partial(self._query_program, entry.plan), entry.plan)
+            self._start(entry.id, partial(self._query_program, entry), entry.plan)
 
-    def _query_program(self, encoded: bytes) -> Program:
-        plan = decode(encoded).query
+    def _query_program(self, entry: QueryEntry) -> Program:
+        plan = decode(entry.plan).query
         assert plan is not None
-        return build_query(plan, self._dataflow)
+        return build_query(plan, self._dataflow, properties=entry.properties)
 
     def _start(self, query: QueryId, build: Callable[[], Program], made_of: object) -> None:
         if self._made_of.get(query) == made_of:

@@ -15,10 +15,8 @@ from holdfast.testing.case import Result
 from holdfast.testing.report import Entry, closing, write_json
 from holdfast.testing.suite import run_all, spark_engine
 
-from .data import KINDS, PASSING, ROOT, cases, folder, label, passing
+from .data import KINDS, PAGE, PASSING, cases, folder, label, passing
 from .page import page
-
-PAGE = ROOT / "docs" / "conformance.md"
 
 
 def main() -> int:

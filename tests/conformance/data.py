@@ -10,7 +10,9 @@ from holdfast.testing.reading import read_cases
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSING = Path(__file__).with_name("passing.txt")
-KINDS = ("qtt", "plans")
+PAGE = ROOT / "docs" / "conformance.md"
+TITLES = {"qtt": "Query tests", "plans": "Recorded plans"}
+KINDS = tuple(TITLES)
 
 
 def folder() -> Path:
@@ -29,6 +31,18 @@ def label(kind: str, file: str, name: str) -> str:
 
 def passing() -> set[str]:
     return set(PASSING.read_text(encoding="utf-8").splitlines()) if PASSING.exists() else set()
+
+
+def failing() -> set[str]:
+    """The cases that are known to fail: the page says so, under the heading of their kind."""
+    found: set[str] = set()
+    kind = ""
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        kind = next((k for k, title in TITLES.items() if line == f"## {title}"), kind)
+        if line.startswith("- "):
+            file, _, name = line.removeprefix("- ").partition(": ")
+            found.add(label(kind, file, name))
+    return found
 
 
 def sample(found: Iterable[Case | Malformed]) -> list[Case | Malformed]:

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from holdfast.testing.case import Result
 from holdfast.testing.report import Entry, closing, counts, lacks
 
-TITLES = {
-    "qtt": "Query tests",
-    "plans": "Recorded plans",
-}
+from .data import TITLES
+
 ABOUT = {
     "qtt": "Statements, records in, records or an error out; from text to plan to bytes to ticks of one record.",
     "plans": "Plans that ksqlDB 5.5 to 8.0 stored for these tests, run by the lower layer alone, from their bytes.",

@@ -25,6 +25,7 @@ class BoundAggregate:
     returns: SqlType
     state: tuple[SqlType, ...]
     canonical: str = ""
+    limit: int | None = None
 
     def initial(self) -> tuple[str, ...]:
         return self._expand(self.form.initial, Dialect.DUCKDB)
@@ -42,7 +43,8 @@ class BoundAggregate:
         return self.result(self._expand(self.form.reading, dialect), dialect)
 
     def merge(self, state: Sequence[str], partial: Sequence[str]) -> tuple[str, ...]:
-        return self._expand(self.form.merge, Dialect.DUCKDB, state, partial)
+        merged = self._expand(self.form.merge, Dialect.DUCKDB, state, partial)
+        return merged if self.limit is None else tuple(f"({text})[1:{self.limit}]" for text in merged)
 
     def merged_before(self, state: Sequence[str], partial: Sequence[str]) -> tuple[str, ...] | None:
         """Spark's text of the new state, for a function that the store cannot merge."""
@@ -76,10 +78,11 @@ def bind_aggregate(
     release: Release = CURRENT,
     dialect: Dialect = Dialect.SPARK,
     undoes: bool = False,
+    limit: int | None = None,
 ) -> BoundAggregate:
     """Choose the form of an aggregate call; its arguments are written for Spark, unless it is only to be read.
 
-    One that `undoes` can take back.
+    One that `undoes` can take back; with a `limit` a list keeps the values that came first.
     """
     renderer = Renderer(scope, dialect, release)
     resolved = resolve(call, [renderer.given(argument) for argument in call.arguments], release)
@@ -99,7 +102,7 @@ def bind_aggregate(
     texts = tuple(renderer.argument(a, t) for a, t in zip(call.arguments, resolved.types, strict=True))
     chosen = resolved.types[0] if resolved.types else None
     canonical = "" if chosen is None or isinstance(chosen, LambdaType | Unit) else sorted_maps(texts[0], chosen)
-    return BoundAggregate(form, texts, resolved.returns, form.state(resolved.types), canonical)
+    return BoundAggregate(form, texts, resolved.returns, form.state(resolved.types), canonical, limit)
 
 
 def not_over_tables(call: Call) -> NotSupported:

@@ -1,5 +1,7 @@
 """From a decoded plan to a program."""
 
+from collections.abc import Mapping
+
 from holdfast.names import CollectionId, ObjectName, QueryId, StateId, TopicName
 from holdfast.runtime.expressions.parse import parse_expression, parse_named
 from holdfast.runtime.expressions.physical import Dialect
@@ -56,9 +58,14 @@ from holdfast.runtime.store.schemas import rows_schema
 from holdfast.types import Column, Role, Scalar, Schema
 
 
-def build_query(plan: QueryPlan, sources: Sources, release: Release = CURRENT) -> Program:
-    """The program of a stored query plan. A query whose steps, formats or types cannot run is refused here."""
-    builder = Builder(plan, sources, Meaning(release))
+def build_query(
+    plan: QueryPlan, sources: Sources, release: Release = CURRENT, properties: Mapping[str, str] | None = None
+) -> Program:
+    """The program of a stored query plan. A query whose steps, formats or types cannot run is refused here.
+
+    `properties` are those that were kept with the plan.
+    """
+    builder = Builder(plan, sources, Meaning(release, properties or {}))
     sink = plan.physical_plan
     match sink:
         case StreamSink():

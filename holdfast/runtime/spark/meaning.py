@@ -1,6 +1,8 @@
-"""What expressions mean to a plan: functions are those of the release that the plan was made with."""
+"""What expressions mean to a plan: functions are those of the release that the plan was made with, under the
+properties that it was made with."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from holdfast.runtime.expressions.physical import Dialect
 from holdfast.runtime.expressions.render import render, renderable
@@ -16,6 +18,12 @@ class Meaning:
     """Types and texts of expressions, as of a release."""
 
     release: Release = CURRENT
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def limit(self, function: str) -> int | None:
+        """How many values an aggregate function may keep for a group; None when that is not limited."""
+        text = self.properties.get(f"ksql.functions.{function.lower()}.limit")
+        return None if text is None else int(text)
 
     def spark(self, expression: Expression, scope: Scope) -> str:
         return render(expression, scope, Dialect.SPARK, release=self.release)

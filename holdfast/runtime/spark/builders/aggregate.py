@@ -196,7 +196,7 @@ def _function(text: str, name: str, scope: Scope, first: int, meaning: Meaning, 
     call = parse_expression(text)
     if not isinstance(call, Call):
         raise PlanError(f"{text} is not a call of an aggregate function")
-    bound = bind_aggregate(call, scope, release=meaning.release, undoes=undoes)
+    bound = bind_aggregate(call, scope, release=meaning.release, undoes=undoes, limit=meaning.limit(call.name))
     return Part(
         column=Column(name, bound.returns),
         types=bound.state,
