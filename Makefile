@@ -45,8 +45,8 @@ docs: $(VENV)/.installed  ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "open site/index.html"
 
-conformance: setup  ## run all of ksqlDB's tests, write docs/conformance.md; UPDATE=1 adds what passes to the list
-	PYTHONPATH=tests $(BIN)/python -m conformance $(if $(UPDATE),--update)
+conformance: setup  ## run ksqlDB's tests (KIND=qtt or plans for one kind), write docs/conformance.md; UPDATE=1 adds what passes to the list
+	PYTHONPATH=tests $(BIN)/python -m conformance $(if $(UPDATE),--update) $(if $(KIND),--kind $(KIND))
 
 clean:  ## remove what was built (not the jar cache)
 	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -190,6 +190,9 @@ def apply_plan(catalog: Catalog, command: Command, encoded: bytes) -> Catalog:
     """The catalog after a command's plan; raises for what this release cannot read."""
     plan = decode(encoded)
     query = given(plan.query_plan)
+    if query is not None and given(query.sink) is None and isinstance(plan.ddl_command, CreateTable):
+        # ksqlDB keeps a SOURCE table current by a query without a sink; ours are kept from their topics.
+        query = None
     if isinstance(plan.ddl_command, DdlCommand):
         catalog = _apply_ddl(catalog, command, plan.ddl_command, query.query_id if query else None)
     if query is None:

@@ -148,6 +148,14 @@ def test_a_query_writes_the_object_that_came_with_it():
     assert catalog.stream("B").derived
 
 
+def test_a_source_table_of_ksqldb_is_kept_from_its_topic_and_not_by_its_query():
+    materialising = query("T", "T", 1)
+    materialising |= {"sink": None, "physicalPlan": materialising["physicalPlan"]["source"]}
+    catalog = fold([command(create("T", kind="Table", query=materialising))])
+    assert not catalog.queries
+    assert not catalog.tables[0].derived
+
+
 def test_dropping_an_object_ends_its_query_and_terminating_a_query_keeps_its_object():
     made = [command(create("A")), command(create("B", query=query("A", "B", 1)))]
     dropped = fold([*made, command(drop("B"))])

@@ -14,7 +14,8 @@ ABOUT = {
 }
 
 
-def page(results: Mapping[str, Sequence[Entry]]) -> str:
+def page(results: Mapping[str, Sequence[Entry]], before: str = "") -> str:
+    """The page of these results; of a kind that was not run, what the page said before."""
     parts = [
         "# Conformance",
         "",
@@ -24,10 +25,20 @@ def page(results: Mapping[str, Sequence[Entry]]) -> str:
         "otherwise. How a case is run and compared is in [testing.md](testing.md).",
         "",
     ]
-    for kind, entries in results.items():
-        parts += [f"## {TITLES[kind]}", "", ABOUT[kind], "", f"**{closing(entries)}.**", ""]
+    for kind, title in TITLES.items():
+        if kind not in results:
+            parts += _section(before, title)
+            continue
+        entries = results[kind]
+        parts += [f"## {title}", "", ABOUT[kind], "", f"**{closing(entries)}.**", ""]
         parts += _causes(entries) + _failures(entries) + _files(entries)
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _section(page: str, title: str) -> list[str]:
+    """The lines of a section, up to the next one."""
+    _, heading, rest = page.partition(f"## {title}\n")
+    return [heading.rstrip("\n"), *rest.partition("\n## ")[0].rstrip("\n").split("\n"), ""] if heading else []
 
 
 def _causes(entries: Sequence[Entry]) -> list[str]:

@@ -207,3 +207,11 @@ def test_what_is_kept_is_decided_by_literals() -> None:
     scope = Scope((ScopeColumn("A", Scalar.INTEGER, "c0"),), "T")
     with pytest.raises(TypeMismatch, match="argument 2 of EARLIEST_BY_OFFSET must be a literal"):
         _bind("EARLIEST_BY_OFFSET(A, A)", scope)
+
+
+@pytest.mark.parametrize("call", ["COLLECT_LIST(A)", "COLLECT_SET(A)"])
+def test_a_limit_keeps_what_came_first(call: str) -> None:
+    parsed = parse_expression(call)
+    assert isinstance(parsed, tree.Call)
+    bound = bind_aggregate(parsed, Scope((ScopeColumn("A", Scalar.INTEGER, "c0"),), "T"), limit=2)
+    assert run(bound, [[[7]], [[3, 5]], [[9]]]) == [7, 3]
