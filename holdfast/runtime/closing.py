@@ -156,15 +156,14 @@ class Closing:
         return f"SELECT {keys} FROM merged UNION ALL SELECT {keys} FROM absorbed"
 
     def _delta(self, sql: str, tables: dict[str, pa.Table]) -> pa.Table:
-        """One row for each window of a key; its clocks are not seen outside."""
+        """One row for each window of a key, those that go first, then by their ends; clocks are not seen outside."""
         schema = delta_schema(self.action.shown)
-        keys = ", ".join(f"k{i}" for i in range(len(self.action.shown.key)))
+        width = len(self.action.shown.key)
+        keys = ", ".join(f"k{i}" for i in range(width))
         once = f"QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY a_present DESC, clock DESC) = 1"
-        columns = ", ".join(schema.names)
-        return fit(
-            self.reader.evaluate_over(f"SELECT {columns} FROM ({sql}) WHERE b_present OR a_present {once}", tables),
-            schema,
-        )
+        rows = f"SELECT {', '.join(schema.names)} FROM ({sql}) WHERE b_present OR a_present {once}"
+        ordered = f"{rows} ORDER BY a_present, k{width - 1}, k{width - 2}"
+        return fit(self.reader.evaluate_over(ordered, tables), schema)
 
     def _shown(self, table: str) -> str:
         width = len(self.layout.key) - 3
