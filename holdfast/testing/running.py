@@ -1,6 +1,5 @@
 """Runs a case through the whole road: text, plan, bytes, plan, ticks of one record."""
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,8 +29,6 @@ from holdfast.testing.rows import row_difference, shown_rows
 from holdfast.testing.wire import Undecodable
 
 NO_WAIT = 0.0
-INTERNAL = re.compile(r".*query_.*-(changelog|repartition)")
-"""Topics between the steps of Kafka Streams. Rows go from step to step inside a tick here."""
 
 
 class Failed(Exception):
@@ -132,7 +129,7 @@ class _Run:
         """All records of each topic that the case names, in their order."""
         self.database.publish()
         topics = list(dict.fromkeys(record.topic for record in self.case.outputs))
-        internal = [topic for topic in topics if INTERNAL.match(topic)]
+        internal = [topic for topic in topics if afterwards.INTERNAL.fullmatch(topic)]
         for topic in (topic for topic in topics if topic not in internal):
             wire = self.database.wires.get(TopicName(topic))
             if wire is None:
@@ -142,8 +139,7 @@ class _Run:
             if told is not None:
                 raise Failed(f"topic {topic}, {told}")
         for topic in internal:
-            kind = topic.rpartition("-")[2]
-            raise NotYetSupported(Feature.TOPIC, f"{kind} of a step", f"steps here have no {kind} topic: {topic}")
+            afterwards.refuse_internal(topic)
 
     # -- steps ---------------------------------------------------------------------------------------
 
