@@ -15,6 +15,7 @@ from holdfast.runtime.plan.formats import FormatInfo, Formats, SerdeFeature
 from holdfast.runtime.plan.jsontext import JsonValue
 from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.windows import WindowInfo, WindowType
+from holdfast.runtime.serdes.wrapping import value_is_bare
 from holdfast.testing.case import CaseRecord, Window
 from holdfast.testing.topics import Written
 from holdfast.types import Column, Scalar, Schema, SqlType, Struct, StructField
@@ -86,8 +87,7 @@ class Wire:
 
     @property
     def value_type(self) -> SqlType:
-        features = given(self.formats.value_features) or ()
-        single = self.formats.value_format.format == "KAFKA" or SerdeFeature.UNWRAP_SINGLES in features
+        single = self.formats.value_format.format == "KAFKA" or value_is_bare(self.formats)
         return _type(self.schema.value, unwrapped=single)
 
 
