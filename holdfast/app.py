@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -28,6 +28,7 @@ from holdfast.coordinator.holds import Holds, HoldStatus
 from holdfast.coordinator.intake import Intake, raw
 from holdfast.coordinator.lag import Lag, Lags
 from holdfast.coordinator.publishing import Publishing
+from holdfast.coordinator.system import SystemTables, Told
 from holdfast.coordinator.topic_deletions import TopicDeletions
 from holdfast.errors import BindError, ForeignStore, HoldfastError, NotSupported, ServiceTaken, UnknownObject
 from holdfast.jars import JarSet, fetch_jars, find_java
@@ -77,6 +78,8 @@ from holdfast.sql.statements import CreateHold, ExplainFormat, Print
 log = logging.getLogger(__name__)
 
 VERSION = "0.1.0"
+SYSTEM_SECONDS = 2.0
+"""How long a read of a system table waits for it to be brought up to date."""
 ADOPT = CommandId("store", "", "adopt")
 """The command that says which store keeps the service's collections."""
 
@@ -172,7 +175,13 @@ class Service:
         self._commands = Commands(settings, self._log, self._admin, self._cluster, deletions, catalog, store.id)
         self._commands.follow(last + 1)
         self._writer = RecordWriter(settings)
-        self._times = Times(store, self._clock.read_time, self._cluster.status, lambda name: self._holds.on(name))
+        self._times = Times(
+            store,
+            self._clock.read_time,
+            self._cluster.status,
+            lambda name: self._holds.on(name),
+            before=self._refresh_system,
+        )
         self._transactions = Transactions(
             store, self._times, lambda: self.catalog.tables, idle_seconds=settings.transaction_idle.total_seconds()
         )
@@ -195,11 +204,14 @@ class Service:
         backfill.publishing = self._cluster.publishing = self._publishing
         self._cluster.listeners.append(lambda _time, _outcome: self._wakeup.ring())
 
+        self._system = SystemTables(store, self._clock, self._cluster, lambda: self.catalog, self._system_rows)
         progress("recovering")
         self._clock.rise_above(self._publishing.fence(republish=settings.republish))
         self._commands.recover()
         if settings.rebuild:
             backfill.set_floor(self._publishing.sink_ends())
+        self._system.install()
+        self._system.refresh()
         self._publishing.recover()
         self._publishing.start()
         self._coordinator.start()
@@ -219,7 +231,7 @@ class Service:
         """Run a statement that changes the catalog."""
         if isinstance(parsed.statement, CreateHold):
             self._holds.await_built([name.text for name in parsed.statement.on])
-        done = self._coordinator.ask(lambda: self._commands.execute(parsed.statement, parsed.text, properties))
+        done = self._coordinator.ask(lambda: self._execute(parsed, properties))
         # Whoever follows what was dropped is told so.
         self._wakeup.ring()
         return done
@@ -230,6 +242,27 @@ class Service:
 
     def holds(self) -> list[HoldStatus]:
         return self._holds.status()
+
+    def _execute(self, parsed: ParsedStatement, properties: Mapping[str, str]) -> Done:
+        done = self._commands.execute(parsed.statement, parsed.text, properties)
+        self._system.refresh()
+        return done
+
+    def _refresh_system(self) -> None:
+        """Have system tables tell what is true now, or was a moment ago."""
+        if self._system.stale:
+            # Not at any price: while a long tick runs, they tell what was true before it.
+            with suppress(TimeoutError):
+                self._coordinator.ask(self._system.refresh, timeout=SYSTEM_SECONDS)
+
+    def _system_rows(self) -> Told:
+        queries = [(q.id, q.state, q.done, q.reason, q.sink, q.statement) for q in self.queries()]
+        open_ = [
+            (s.id, ", ".join(s.reads), s.created_ms, s.held, s.lag_ms, s.rows, s.bytes, s.buffered_bytes,
+             s.peak_buffered_bytes)
+            for s in self.subscriptions()
+        ]  # fmt: skip
+        return {"mz_queries": queries, "mz_subscriptions": open_}
 
     def queries(self) -> list[QueryInfo]:
         catalog = self.catalog

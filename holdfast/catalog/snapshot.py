@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from holdfast.catalog.objects import CatalogObject, Hold, QueryEntry, Stream, Table
+from holdfast.catalog.system import system_table
 from holdfast.errors import DependentObjects, DuplicateObject, Position, UnknownObject, WrongObjectKind
 from holdfast.names import ObjectName, QueryId
 from holdfast.runtime.functions.user import UserFunction
@@ -35,8 +36,9 @@ class Catalog:
         return found
 
     def relation(self, name: str, *, position: Position | None = None) -> CatalogObject:
-        """The stream or table of that name, to be read."""
-        return self.object(name, kind="stream or table", position=position)
+        """The stream or table of that name, to be read; a system table, when the user has none of that name."""
+        found = self.find(name) or system_table(name)
+        return found or self.object(name, kind="stream or table", position=position)
 
     def stream(self, name: str, *, position: Position | None = None) -> Stream:
         found = self.object(name, kind="stream", position=position)

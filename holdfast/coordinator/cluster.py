@@ -12,6 +12,7 @@ import pyarrow as pa
 from holdfast import metrics
 from holdfast.catalog.objects import CatalogObject, QueryEntry, QueryState, Table
 from holdfast.catalog.snapshot import EMPTY, Catalog
+from holdfast.catalog.system import SYSTEM_TABLES
 from holdfast.config import Settings
 from holdfast.coordinator import processing_log
 from holdfast.coordinator.backfill import Backfill
@@ -147,6 +148,13 @@ class Cluster:
         found = {q: p.sink for q, p in list(self.dataflow.programs.items()) if p.sink is not None}
         return {**found, processing_log.QUERY: processing_log.sink(self._settings)}
 
+    def commit_rows(self, query: QueryId, rows: Mapping[CollectionId, pa.Table]) -> None:
+        """Write rows of collections that no query of a user keeps, as a tick of their own."""
+        stage = self._store.stage()
+        for collection, changed in rows.items():
+            stage.upsert(query, collection, changed)
+        self._commit(stage, Outcome())
+
     def status(self, query: QueryId) -> Progress | None:
         return self.progress.get(query)
 
@@ -236,7 +244,7 @@ class Cluster:
     def drop_strays(self) -> None:
         """Drop what a crash left of objects that are gone. Once, after the first `install`."""
         kept = {p.collection for p in self.dataflow.programs.values()} | {
-            CollectionId(n) for n in self._catalog.objects
+            CollectionId(n) for n in (*self._catalog.objects, *(s.full_name for s in SYSTEM_TABLES))
         }
         for collection in set(self._store.collections()) - kept:
             self._store.drop_collection(collection)

@@ -46,11 +46,14 @@ class Coordinator:
         if self._thread.is_alive():
             self._thread.join()
 
-    def ask(self, function: Callable[[], T]) -> T:
-        """Run a function on the coordinator's thread; gives or raises what it does."""
+    def ask(self, function: Callable[[], T], timeout: float | None = None) -> T:
+        """Run a function on the coordinator's thread; gives or raises what it does.
+
+        `TimeoutError` when it was not run within a time: it is then still to be run.
+        """
         future: Future[T] = Future()
         self._requests.put((function, future))
-        return future.result()
+        return future.result(timeout)
 
     def _loop(self) -> None:
         while not self._stopping.is_set():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from time import monotonic, sleep
 
 from holdfast.catalog.objects import CatalogObject, Table
+from holdfast.catalog.system import is_system
 from holdfast.errors import ReadError
 from holdfast.names import CollectionId, ObjectName, QueryId
 from holdfast.runtime.progress import Progress, Status
@@ -36,7 +37,10 @@ class Times:
         read_time: Callable[[], Time],
         progress: Callable[[QueryId], Progress | None],
         holds: Callable[[ObjectName], Sequence[NamedHold]] = lambda _name: (),
+        before: Callable[[], None] = lambda: None,
     ) -> None:
+        """`before` is called before a system table is read: what it tells is brought up to date."""
+        self._before = before
         self._store, self._read_time, self._progress, self._holds = store, read_time, progress, holds
 
     def now(self) -> Time:
@@ -64,6 +68,8 @@ class Times:
     def latest(self, table: Table) -> Readable:
         """The latest final time of a table, or why it has none."""
         collection = CollectionId(table.name)
+        if is_system(table):
+            self._before()
         self._await_built(table)
         progress = self._progress(_keeper(table))
         if progress is not None and progress.status is Status.RUNNING:
@@ -77,6 +83,8 @@ class Times:
 
     def choose(self, tables: Sequence[Table], as_of: BoundAsOf | None = None) -> TimeChoice:
         """The time at which tables are read together. It may be in the future; nothing is held."""
+        if any(map(is_system, tables)):
+            self._before()
         for table in tables:
             self._await_built(table)
         now = self._read_time()

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from holdfast.catalog.objects import Stream, Table
 from holdfast.catalog.snapshot import Catalog
+from holdfast.catalog.system import is_system
 from holdfast.errors import BindError, Feature, NotSupported, NotYetSupported, Position, WrongObjectKind
 from holdfast.runtime.expressions.tree import ColumnRef, Expression
 from holdfast.sql import statements as sql
@@ -89,6 +90,12 @@ def _check_sources(select: sql.Select, relation: Relation) -> None:
     clause = "GROUP BY" if select.group_by else "JOIN" if select.joins else None
     for written, source in zip((select.relation, *(j.relation for j in select.joins)), relation.sources, strict=True):
         found = source.object
+        if is_system(found):
+            raise NotSupported(
+                f'a continuous query cannot read the system table "{found.name}"',
+                hint="Read it with a SELECT of its own, or follow it with SUBSCRIBE.",
+                position=written.position,
+            )
         if found.window is not None and isinstance(found, Table):
             raise NotSupported(
                 f'a continuous query cannot read the windowed table "{found.name}"',

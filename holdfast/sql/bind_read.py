@@ -52,8 +52,7 @@ def compiled(select: sql.Select, catalog: Catalog, dialect: Dialect) -> BoundRea
 
 
 def _find(catalog: Catalog, written: sql.Relation) -> Table:
-    name = written.name if written.schema is None else f"{written.schema}.{written.name}"
-    found = catalog.relation(name, position=written.position)
+    found = catalog.relation(written.full_name, position=written.position)
     if not isinstance(found, Table):
         raise WrongObjectKind(
             f'"{found.name}" is a stream and has no current rows',

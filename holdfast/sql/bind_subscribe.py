@@ -45,7 +45,7 @@ def _select(target: sql.Identifier | sql.Select, catalog: Catalog) -> sql.Select
         relation = sql.Relation(target.text, target.text, target.position)
         target = sql.Select(items=(sql.SelectStar(None, target.position),), relation=relation, position=target.position)
     for relation in () if computes(target) else (target.relation,):
-        _check_collection(catalog.relation(relation.name, position=relation.position), relation.position)
+        _check_collection(catalog.relation(relation.full_name, position=relation.position), relation.position)
     given = (
         (
             f"EMIT {target.emit}",

@@ -83,7 +83,7 @@ class Relation:
         written = (select.relation, *(join.relation for join in select.joins))
         sources: list[BoundSource] = []
         for each in written:
-            found = catalog.relation(each.name, position=each.position)
+            found = catalog.relation(each.full_name, position=each.position)
             if any(source.alias == each.alias for source in sources):
                 raise BindError(
                     f'two relations of the query are called "{each.alias}"',

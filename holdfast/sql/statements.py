@@ -113,6 +113,10 @@ class Relation:
     query: "Select | None" = None
     """Of `(SELECT …) AS alias`, which has no name."""
 
+    @property
+    def full_name(self) -> str:
+        return self.name if self.schema is None else f"{self.schema}.{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Within:

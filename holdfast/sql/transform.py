@@ -206,7 +206,9 @@ class StatementTransformer(QueryTransformer):
 
     def subscribed(self, children: Children) -> sql.Identifier | sql.Select:
         target = children[0]
-        return target if isinstance(target, sql.Select) else _identifier(target)
+        if isinstance(target, sql.Select):
+            return target
+        return sql.Identifier(".".join(map(str, children)), target.position)
 
     def subscribe_with(self, children: Children) -> Part:
         return Part("WITH", tuple(children[1:]), position_of(children[0]))

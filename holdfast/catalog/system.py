@@ -1,0 +1,114 @@
+"""The system tables: what the service knows of itself, as tables that can be read and followed.
+
+They are named as Materialize names its own where they tell the same. Names are found in any case, with or without
+their schema; an object of the user's hides a system table that is named without it.
+"""
+
+from dataclasses import dataclass
+
+from holdfast.catalog.objects import Table
+from holdfast.names import ObjectName, QueryId, TopicName
+from holdfast.runtime.expressions.parse import parse_schema
+from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats
+
+QUERY = QueryId("SYSTEM_TABLES")
+"""Who keeps them."""
+
+FORMATS = Formats(
+    key_format=FormatInfo(format="NONE", properties=FormatProperties()),
+    value_format=FormatInfo(format="NONE", properties=FormatProperties()),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTable:
+    """One of them; `columns` is its schema as text, `about` says what it tells."""
+
+    schema: str
+    name: str
+    columns: str
+    about: str
+
+    @property
+    def full_name(self) -> ObjectName:
+        return ObjectName(f"{self.schema}.{self.name}")
+
+    @property
+    def table(self) -> Table:
+        return Table(
+            name=self.full_name,
+            schema=parse_schema(self.columns),
+            topic=TopicName(""),
+            formats=FORMATS,
+            read_only=True,
+            statement=f"built in: {self.about}",
+            query=QUERY,
+        )
+
+
+SYSTEM_TABLES = (
+    SystemTable(
+        "mz_catalog",
+        "mz_objects",
+        "`ID` STRING KEY, `NAME` STRING, `TYPE` STRING",
+        "streams and tables",
+    ),
+    SystemTable(
+        "mz_catalog",
+        "mz_tables",
+        "`ID` STRING KEY, `NAME` STRING, `TOPIC` STRING, `KEY_FORMAT` STRING, `VALUE_FORMAT` STRING, `QUERY_ID` STRING,"
+        " `RETAIN_HISTORY_MS` BIGINT, `CREATE_SQL` STRING",
+        "tables",
+    ),
+    SystemTable(
+        "mz_catalog",
+        "mz_streams",
+        "`ID` STRING KEY, `NAME` STRING, `TOPIC` STRING, `KEY_FORMAT` STRING, `VALUE_FORMAT` STRING, `QUERY_ID` STRING,"
+        " `CREATE_SQL` STRING",
+        "streams",
+    ),
+    SystemTable(
+        "mz_catalog",
+        "mz_sources",
+        "`ID` STRING KEY, `NAME` STRING, `TYPE` STRING, `TOPIC` STRING, `READ_ONLY` BOOLEAN",
+        "streams and tables over topics that others write",
+    ),
+    SystemTable(
+        "mz_catalog",
+        "mz_columns",
+        "`ID` STRING KEY, `POSITION` INTEGER KEY, `NAME` STRING, `TYPE` STRING, `ROLE` STRING",
+        "columns of streams and tables; those of the key come first",
+    ),
+    SystemTable(
+        "mz_internal",
+        "mz_frontiers",
+        "`ID` STRING KEY, `SINCE` BIGINT, `UPPER` BIGINT",
+        "from and up to which times tables can be read; no more than a second old",
+    ),
+    SystemTable(
+        "mz_internal",
+        "mz_queries",
+        "`ID` STRING KEY, `STATE` STRING, `DONE` DOUBLE, `REASON` STRING, `SINK` STRING, `STATEMENT` STRING",
+        "queries that keep objects current, and how they fare; no more than a second old",
+    ),
+    SystemTable(
+        "mz_internal",
+        "mz_subscriptions",
+        "`ID` STRING KEY, `OBJECTS` STRING, `STARTED_AT` BIGINT, `HELD` BIGINT, `LAG_MS` BIGINT, `SENT_ROWS` BIGINT,"
+        " `SENT_BYTES` BIGINT, `BUFFERED_BYTES` BIGINT, `PEAK_BUFFERED_BYTES` BIGINT",
+        "push queries and subscriptions that are open; no more than a second old",
+    ),
+)
+
+_FOUND: dict[str, Table] = {}
+for _each in SYSTEM_TABLES:
+    _FOUND[_each.full_name.upper()] = _FOUND[_each.name.upper()] = _each.table
+
+
+def system_table(name: str) -> Table | None:
+    """The system table of a name, with its schema or without."""
+    return _FOUND.get(name.upper())
+
+
+def is_system(found: object) -> bool:
+    return isinstance(found, Table) and found.query == QUERY

@@ -1,0 +1,80 @@
+"""System tables on a running service: they tell what there is, can be joined and followed, and outlive a restart."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.app import Service
+from holdfast.config import Settings
+from holdfast.errors import BindError, HoldfastError, NotSupported
+from holdfast.runtime.spark.session import Sessions
+from holdfast.runtime.store.duckdb.store import open_store
+from holdfast.sql.bind import bind
+from holdfast.sql.bound import BoundSelect, BoundSubscribe
+from holdfast.sql.bound_read import BoundRead
+from holdfast.sql.parse import parse
+
+from .running import run, wait
+
+SETUP = """
+CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = '{0}_s', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
+CREATE TABLE totals WITH (KAFKA_TOPIC = '{0}_totals', RETAIN HISTORY = FOR '1h') AS
+  SELECT id, SUM(n) AS total FROM s GROUP BY id;
+"""
+
+
+def ask(service: Service, text: str) -> list[tuple[Any, ...]]:
+    bound = bind(parse(text)[0].statement, service.catalog, {})
+    assert isinstance(bound, BoundSelect | BoundRead)
+    return [tuple(row.values()) for row in service.pull(bound).rows.to_pylist()]
+
+
+def test_what_the_system_tables_tell(settings: Settings, sessions: Sessions) -> None:
+    folder = settings.data_dir / "store"
+    service = Service(settings, sessions, open_store(folder))
+    try:
+        subscribe = bind(
+            parse("SUBSCRIBE TO mz_catalog.mz_tables WITH (PROGRESS = false);")[0].statement, service.catalog
+        )
+        assert isinstance(subscribe, BoundSubscribe)
+        following = service.push(subscribe, {})
+        run(service, SETUP.format(settings.service_id))
+        changes = []
+        while not changes:
+            batch = following.next(60)
+            assert batch is not None
+            changes = [row for row in batch.rows.to_pylist() if row.get("r2") == "TOTALS" or "TOTALS" in row.values()]
+        assert ask(service, "SELECT id FROM mz_subscriptions;") == [(following.id,)]
+        service.close_push(following.id)
+
+        (query,) = service.catalog.queries
+        assert ask(service, "SELECT name, type FROM mz_objects WHERE name <> 'PROCESSING_LOG' ORDER BY name;") == [
+            ("S", "stream"), ("TOTALS", "table"),
+        ]  # fmt: skip
+        assert ask(service, "SELECT name, query_id, retain_history_ms FROM MZ_CATALOG.mz_tables;") == [
+            ("TOTALS", query, 3_600_000)
+        ]
+        columns = "SELECT c.name, c.type, c.role FROM mz_columns c JOIN mz_tables t ON c.id = t.id ORDER BY c.position;"
+        assert ask(service, columns) == [("ID", "STRING", "KEY"), ("TOTAL", "INTEGER", "VALUE")]
+        wait(lambda: ask(service, "SELECT id, state FROM mz_internal.mz_queries;"), [(query, "RUNNING")])
+        ((name, since, upper),) = ask(service, "SELECT id, since, upper FROM mz_internal.mz_frontiers;")
+        assert name == "TOTALS"
+        assert 0 < since < upper
+
+        with pytest.raises(NotSupported, match="cannot read the system table"):
+            run(service, "CREATE TABLE copy AS SELECT id, name FROM mz_tables;")
+        with pytest.raises(BindError):
+            run(service, "DROP TABLE mz_tables;")
+        with pytest.raises(HoldfastError):
+            run(service, "INSERT INTO mz_tables (id) VALUES ('x');")
+    finally:
+        service.stop()
+
+    service = Service(settings, sessions, open_store(folder))
+    try:
+        assert ask(service, "SELECT COUNT(*) FROM mz_tables;") == [(1,)]
+        run(service, "DROP TABLE totals;")
+        assert ask(service, "SELECT COUNT(*) FROM mz_tables;") == [(0,)]
+        wait(lambda: ask(service, "SELECT COUNT(*) FROM mz_queries;"), [(0,)])
+    finally:
+        service.stop()
