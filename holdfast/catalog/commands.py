@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import partial, reduce
 from typing import Self, assert_never
 
-from holdfast.catalog.objects import NO_PROPERTIES, Hold, QueryEntry, QueryState, Stream, Table, TopicSettings
+from holdfast.catalog.objects import NO_PROPERTIES, Hold, QueryEntry, QueryState, Stream, Table, TopicSettings, View
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import HoldfastError, PlanError
 from holdfast.names import HoldId, ObjectName, QueryId, StoreId
@@ -23,10 +23,12 @@ from holdfast.runtime.plan.ddl import (
     CreateFunction,
     CreateStream,
     CreateTable,
+    CreateView,
     DdlCommand,
     DropFunction,
     DropSource,
     DropType,
+    DropView,
     FunctionKind,
     RegisterType,
 )
@@ -57,6 +59,7 @@ class CommandType(StrEnum):
     TYPE = "type"
     FUNCTION = "function"
     HOLD = "hold"
+    VIEW = "view"
     TERMINATE = "terminate"
     PAUSE = "pause"
     RESUME = "resume"
@@ -235,6 +238,10 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
             return catalog.with_function(function)
         case DropFunction():
             return catalog.without_function(ddl.function_name)
+        case CreateView():
+            return catalog.with_view(View(name=ddl.view_name, sources=ddl.sources, definition=ddl.definition))
+        case DropView():
+            return catalog.without_view(ddl.view_name)
         case _:
             assert_never(ddl)
 

@@ -102,6 +102,16 @@ class Hold:
     statement: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A query under a name. `definition` is the statement that made it, `sources` are what it reads."""
+
+    KIND: ClassVar[str] = "view"
+    name: ObjectName
+    sources: tuple[ObjectName, ...]
+    definition: str
+
+
 class QueryState(StrEnum):
     """What the command topic says of a query; whether it is being built or has failed, the coordinator knows."""
 

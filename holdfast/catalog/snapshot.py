@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from holdfast.catalog.objects import CatalogObject, Hold, QueryEntry, Stream, Table
+from holdfast.catalog.objects import CatalogObject, Hold, QueryEntry, Stream, Table, View
 from holdfast.catalog.system import system_table
 from holdfast.errors import DependentObjects, DuplicateObject, Position, UnknownObject, WrongObjectKind
 from holdfast.names import ObjectName, QueryId
@@ -22,6 +22,7 @@ class Catalog:
     functions: Mapping[str, UserFunction] = field(default_factory=lambda: MappingProxyType({}))
     """The newest version of each function of a user."""
     holds: Mapping[ObjectName, Hold] = field(default_factory=lambda: MappingProxyType({}))
+    views: Mapping[ObjectName, View] = field(default_factory=lambda: MappingProxyType({}))
 
     # ---- finding
 
@@ -37,6 +38,12 @@ class Catalog:
 
     def relation(self, name: str, *, position: Position | None = None) -> CatalogObject:
         """The stream or table of that name, to be read; a system table, when the user has none of that name."""
+        if name in self.views:
+            raise WrongObjectKind(
+                f'"{name}" is a view, which is read by a SELECT that is answered once',
+                hint="Select from what the view reads instead.",
+                position=position,
+            )
         found = self.find(name) or system_table(name)
         return found or self.object(name, kind="stream or table", position=position)
 
@@ -87,10 +94,10 @@ class Catalog:
         return tuple(query for query in self.queries.values() if query.sink == name)
 
     def check_free(self, name: str, *, position: Position | None = None) -> None:
-        """Refuse a name that an object or a hold has."""
+        """Refuse a name that an object, a view or a hold has."""
         if name in self.holds:
             raise DuplicateObject(f'hold "{name}" already exists', hint="Take another name.", position=position)
-        taken = self.find(name)
+        taken = self.find(name) or self.views.get(ObjectName(name))
         if taken is not None:
             raise DuplicateObject(
                 f'{taken.KIND} "{name}" already exists',
@@ -154,6 +161,12 @@ class Catalog:
 
     def without_holds(self, *gone: Hold) -> "Catalog":
         return replace(self, holds=MappingProxyType({n: hold for n, hold in self.holds.items() if hold not in gone}))
+
+    def with_view(self, added: View) -> "Catalog":
+        return replace(self, views=MappingProxyType({**self.views, added.name: added}))
+
+    def without_view(self, name: str) -> "Catalog":
+        return replace(self, views=MappingProxyType({n: v for n, v in self.views.items() if n != name}))
 
     def with_type(self, name: str, type_: SqlType) -> "Catalog":
         return replace(self, types=MappingProxyType({**self.types, name: type_}))

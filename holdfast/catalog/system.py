@@ -51,7 +51,7 @@ SYSTEM_TABLES = (
         "mz_catalog",
         "mz_objects",
         "`ID` STRING KEY, `NAME` STRING, `TYPE` STRING",
-        "streams and tables",
+        "streams, tables and views",
     ),
     SystemTable(
         "mz_catalog",
@@ -72,6 +72,12 @@ SYSTEM_TABLES = (
         "mz_sources",
         "`ID` STRING KEY, `NAME` STRING, `TYPE` STRING, `TOPIC` STRING, `READ_ONLY` BOOLEAN",
         "streams and tables over topics that others write",
+    ),
+    SystemTable(
+        "mz_catalog",
+        "mz_views",
+        "`ID` STRING KEY, `NAME` STRING, `READS` STRING, `DEFINITION` STRING",
+        "views",
     ),
     SystemTable(
         "mz_catalog",

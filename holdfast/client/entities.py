@@ -58,6 +58,9 @@ def blocks(entity: Entity) -> Iterator[Block]:
         case "currentStatus":
             status = entity["commandStatus"]
             yield f"{status['message']} Query {status['queryId']} runs." if status.get("queryId") else status["message"]
+        case "views":
+            rows = [[each["name"], ", ".join(each["reads"]), each["definition"]] for each in entity["views"]]
+            yield Grid(("View", "Reads", "Definition"), rows, "views")
         case "transaction":
             opened = entity["state"] == "OPEN"
             yield "Queries are answered for one time from here on." if opened else "The transaction has ended."

@@ -30,9 +30,11 @@ from holdfast.sql.bound import (
     BoundCreateFunction,
     BoundCreateSource,
     BoundCreateType,
+    BoundCreateView,
     BoundDrop,
     BoundDropFunction,
     BoundDropType,
+    BoundDropView,
     BoundInsertSelect,
     BoundNothing,
     BoundPause,
@@ -250,6 +252,10 @@ def _message(bound: Plannable | OfQueries | OfHolds) -> str:
             return f"Type {name} dropped."
         case BoundCreateFunction(function=function):
             return f"Function {function.name} created, version {function.digest}."
+        case BoundCreateView(name=name):
+            return f"View {name} created."
+        case BoundDropView(name=name):
+            return f"View {name} dropped."
         case BoundDropFunction(name=name):
             return f"Function {name} dropped."
         case BoundDrop(target=target):

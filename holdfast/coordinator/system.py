@@ -107,7 +107,7 @@ def _upserts(rows: Mapping[Row, Row | None], layout: Layout) -> pa.Table:
 def _of_catalog(catalog: Catalog) -> Told:
     everything = list(catalog.objects.values())
     return {
-        "mz_objects": [(found.name, found.name, found.KIND) for found in everything],
+        "mz_objects": [(each.name, each.name, each.KIND) for each in (*everything, *catalog.views.values())],
         "mz_tables": [
             (*_common(t), t.query, WINDOW_MS if t.retain_ms is None else t.retain_ms, t.statement)
             for t in everything
@@ -115,6 +115,7 @@ def _of_catalog(catalog: Catalog) -> Told:
         ],
         "mz_streams": [(*_common(s), s.query, s.statement) for s in everything if isinstance(s, Stream)],
         "mz_sources": [(o.name, o.name, o.KIND, o.topic, o.read_only) for o in everything if not o.derived],
+        "mz_views": [(v.name, v.name, ", ".join(v.sources), v.definition) for v in catalog.views.values()],
         "mz_columns": [row for found in everything for row in _columns(found)],
     }
 

@@ -27,9 +27,11 @@ from holdfast.sql.bound import (
     BoundCreateFunction,
     BoundCreateSource,
     BoundCreateType,
+    BoundCreateView,
     BoundDrop,
     BoundDropFunction,
     BoundDropType,
+    BoundDropView,
     BoundInsertSelect,
     BoundPause,
     BoundResume,
@@ -106,6 +108,10 @@ def _id(bound: Plannable) -> CommandId:
             return CommandId(CommandType.TYPE, bound.name, CommandAction.DROP)
         case BoundCreateFunction():
             return CommandId(CommandType.FUNCTION, bound.function.name, CommandAction.CREATE)
+        case BoundCreateView():
+            return CommandId(CommandType.VIEW, bound.name, CommandAction.CREATE)
+        case BoundDropView():
+            return CommandId(CommandType.VIEW, bound.name, CommandAction.DROP)
         case BoundDropFunction():
             return CommandId(CommandType.FUNCTION, bound.name, CommandAction.DROP)
         case _:

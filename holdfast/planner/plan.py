@@ -10,10 +10,12 @@ from holdfast.runtime.plan.ddl import (
     CreateFunction,
     CreateStream,
     CreateTable,
+    CreateView,
     DdlCommand,
     DropFunction,
     DropSource,
     DropType,
+    DropView,
     FunctionKind,
     RegisterType,
     SourceType,
@@ -28,9 +30,11 @@ from holdfast.sql.bound import (
     BoundCreateFunction,
     BoundCreateSource,
     BoundCreateType,
+    BoundCreateView,
     BoundDrop,
     BoundDropFunction,
     BoundDropType,
+    BoundDropView,
     BoundInsertSelect,
     BoundQuery,
     Target,
@@ -47,6 +51,8 @@ Plannable = (
     | BoundDropType
     | BoundCreateFunction
     | BoundDropFunction
+    | BoundCreateView
+    | BoundDropView
     | BoundAlter
 )
 """The statements that become commands with a plan."""
@@ -76,6 +82,10 @@ def plan(bound: Plannable, *, text: str, number: int) -> Plan:
             return _ddl(text, DropType(type_name=bound.name))
         case BoundCreateFunction():
             return _ddl(text, _create_function(bound.function))
+        case BoundCreateView():
+            return _ddl(text, CreateView(view_name=bound.name, sources=bound.sources, definition=text))
+        case BoundDropView():
+            return _ddl(text, DropView(view_name=bound.name))
         case BoundDropFunction():
             return _ddl(text, DropFunction(function_name=bound.name))
         case BoundAlter():

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from holdfast.catalog.objects import CatalogObject, QueryEntry
+from holdfast.catalog.objects import CatalogObject, QueryEntry, View
 from holdfast.catalog.snapshot import Catalog
 from holdfast.names import QueryId, TopicName, quote
 from holdfast.runtime.functions.declaration import (
@@ -26,9 +26,11 @@ from holdfast.sql.bound import (
     BoundCreateFunction,
     BoundCreateSource,
     BoundCreateType,
+    BoundCreateView,
     BoundDrop,
     BoundDropFunction,
     BoundDropType,
+    BoundDropView,
     BoundInsert,
     BoundInsertSelect,
     BoundNothing,
@@ -92,6 +94,10 @@ def command_id(bound: BoundStatement) -> str:
             return f"type/{quote(name)}/drop"
         case BoundCreateFunction(function=created):
             return f"function/{quote(created.name)}/create"
+        case BoundCreateView(name=name):
+            return f"view/{quote(name)}/create"
+        case BoundDropView(name=name):
+            return f"view/{quote(name)}/drop"
         case BoundDropFunction(name=name):
             return f"function/{quote(name)}/drop"
         case BoundTerminate(queries=queries):
@@ -190,6 +196,11 @@ def listed_topics_extended(
 
 def asserted_topic(text: str, asserted: BoundAssertTopic) -> Json:
     return entity("assert_topic", text, topicName=asserted.topic, exists=asserted.exists)
+
+
+def listed_views(text: str, found: Iterable[View]) -> Json:
+    views = [{"name": view.name, "reads": list(view.sources), "definition": view.definition} for view in found]
+    return entity("views", text, views=views)
 
 
 def listed_functions(text: str, users: Iterable[UserFunction]) -> Json:

@@ -28,9 +28,11 @@ from holdfast.sql.bound import (
     BoundCreateFunction,
     BoundCreateSource,
     BoundCreateType,
+    BoundCreateView,
     BoundDrop,
     BoundDropFunction,
     BoundDropType,
+    BoundDropView,
     BoundExplain,
     BoundExplainTimestamp,
     BoundInsert,
@@ -158,6 +160,8 @@ class _Run:
                 | BoundDropType()
                 | BoundCreateFunction()
                 | BoundDropFunction()
+                | BoundCreateView()
+                | BoundDropView()
                 | BoundDrop()
                 | BoundTerminate()
                 | BoundPause()
@@ -271,6 +275,8 @@ class _Run:
                 return entities.source_descriptions(
                     text, [entities.described(each, catalog, queries, topics, extended=True) for each in found]
                 )
+            case sql.Listing.VIEWS:
+                return entities.listed_views(text, catalog.views.values())
             case sql.Listing.STREAMS:
                 return entities.listed_objects(text, "streams", catalog.streams)
             case sql.Listing.TABLES:

@@ -18,6 +18,7 @@ from holdfast.sql.bind_insert_select import bind_insert_select
 from holdfast.sql.bind_query import bind_select
 from holdfast.sql.bind_subscribe import bind_subscribe
 from holdfast.sql.bind_type import bind_create_type, bind_drop_type
+from holdfast.sql.bind_view import bind_create_view, bind_drop_view, refuse_dependent_views
 from holdfast.sql.bound import (
     BoundDrop,
     BoundExplain,
@@ -71,6 +72,10 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
             return bind_drop_type(statement, catalog)
         case sql.CreateFunction():
             return bind_create_function(statement, catalog)
+        case sql.CreateView():
+            return bind_create_view(statement, catalog)
+        case sql.DropView():
+            return bind_drop_view(statement, catalog)
         case sql.DropFunction():
             return bind_drop_function(statement, catalog)
         case sql.Alter():
@@ -166,6 +171,7 @@ def _bind_drop(statement: sql.Drop, catalog: Catalog) -> BoundDrop | BoundNothin
             position=position,
         )
     catalog.check_drop(name, cascade=statement.cascade, position=position)
+    refuse_dependent_views(f'{found.KIND} "{name}"', name, catalog, statement)
     return BoundDrop(target=found, delete_topic=statement.delete_topic)
 
 

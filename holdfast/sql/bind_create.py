@@ -122,6 +122,7 @@ def _taken(statement: sql.CreateSource | sql.CreateAs, catalog: Catalog) -> Boun
     """What to do about an object that has the name already."""
     found = catalog.find(statement.name.text)
     if found is None:
+        catalog.check_free(statement.name.text, position=statement.name.position)
         return None
     if statement.if_not_exists:
         return BoundNothing(f'{found.KIND} "{found.name}" already exists')

@@ -10,7 +10,7 @@ from holdfast.runtime.expressions.tree import ColumnRef, Expression
 from holdfast.sql import statements as sql
 from holdfast.sql.aggregation import Aggregation, aggregates
 from holdfast.sql.bind_joins import bind_joins, choose_keys, input_keys, is_stream, join_key, viable_keys, written_keys
-from holdfast.sql.bind_read import bind_read, computes
+from holdfast.sql.bind_read import bind_read, computes, reads_view
 from holdfast.sql.bound import BoundColumn, BoundJoin, BoundQuery, BoundSelect, SelectKind
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.formats import KAFKA
@@ -171,7 +171,7 @@ def _reserved(name: str, position: Position | None) -> BindError:
 
 def bind_select(select: sql.Select, catalog: Catalog) -> BoundSelect | BoundRead:
     """A query that a client asks: a pull without EMIT, a push with EMIT CHANGES, one after the other with EMIT ALL."""
-    if select.emit is None and computes(select):
+    if select.emit is None and (computes(select) or reads_view(select, catalog)):
         return bind_read(select, catalog)
     refuse_clauses(select)
     present = (

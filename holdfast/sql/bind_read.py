@@ -6,6 +6,7 @@ from functools import partial
 from holdfast.catalog.objects import Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import WrongObjectKind
+from holdfast.names import ObjectName
 from holdfast.runtime.expressions.physical import Dialect, NotRenderable
 from holdfast.runtime.expressions.tree import Expression
 from holdfast.sql import statements as sql
@@ -13,6 +14,7 @@ from holdfast.sql.aggregation import aggregates
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.moments import bind_as_of
 from holdfast.sql.read_compile import ReadCompiler
+from holdfast.sql.views import relations_of, view_query
 from holdfast.sql.walk import walk
 
 
@@ -51,7 +53,13 @@ def compiled(select: sql.Select, catalog: Catalog, dialect: Dialect) -> BoundRea
     )
 
 
-def _find(catalog: Catalog, written: sql.Relation) -> Table:
+def reads_view(select: sql.Select, catalog: Catalog) -> bool:
+    return any(name in catalog.views for name in relations_of(select))
+
+
+def _find(catalog: Catalog, written: sql.Relation) -> Table | sql.Select:
+    if written.full_name in catalog.views:
+        return view_query(catalog.views[ObjectName(written.full_name)], catalog)
     found = catalog.relation(written.full_name, position=written.position)
     if not isinstance(found, Table):
         raise WrongObjectKind(

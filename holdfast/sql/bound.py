@@ -185,6 +185,21 @@ class BoundCreateFunction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoundCreateView:
+    """A view; `sources` are what it reads."""
+
+    name: ObjectName
+    sources: tuple[ObjectName, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundDropView:
+    """A view to forget."""
+
+    name: ObjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BoundDropFunction:
     """The name of a user's function to forget; queries keep the version that they were planned with."""
 
@@ -310,6 +325,8 @@ BoundStatement = (
     | BoundDropType
     | BoundCreateFunction
     | BoundDropFunction
+    | BoundCreateView
+    | BoundDropView
     | BoundAlter
     | BoundTerminate
     | BoundPause

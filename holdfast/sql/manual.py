@@ -114,6 +114,12 @@ MANUAL: Mapping[str, Entry] = {
         "ASSERT SCHEMA SUBJECT `orders-value`;",
     ),
     "resume": Entry("RESUME", "Let a paused query, or all, go on.", "RESUME ALL;"),
+    "create_view": Entry(
+        "CREATE VIEW",
+        "Give a query a name, to be read as a table is; it is computed anew each time.",
+        "CREATE VIEW busy AS SELECT city, total FROM per_city WHERE total > 100;",
+    ),
+    "drop_view": Entry("DROP VIEW", "Forget a view.", "DROP VIEW busy;"),
     "begin": Entry(
         "BEGIN", "Answer the queries that follow for one time, until COMMIT or ROLLBACK.", "BEGIN READ ONLY;"
     ),

@@ -126,18 +126,13 @@ class Sight:
             raise BindError(f'column "{ref.name}" is ambiguous', hint=f"Write {choices}.", position=ref.position)
         return found[0] if found else None
 
-    def result_name(self, name: str, source: ReadSource) -> str:
-        """The name of a column in a result: its own, with the relation's before it where two have the same."""
-        clashes = sum((found := each.find(name)) is not None and not found.hidden for each in self.sources) > 1
-        return f"{source.alias}_{name}" if clashes else name
-
-    def star(self, qualifier: str | None, position: Position | None) -> list[tuple[str, Expression]]:
-        """The columns that `*` or `x.*` stands for, with the names that a result gives them."""
+    def star(self, qualifier: str | None, position: Position | None) -> list[ColumnRef]:
+        """The columns that `*` or `x.*` stands for."""
         if qualifier is not None and all(source.alias != qualifier for source in self.sources):
             known = [source.alias for source in self.sources]
             raise UnknownObject(qualifier, kind="relation", known=known, position=position)
         return [
-            (self.result_name(column.name, source), ColumnRef(column.name, source.label, position))
+            ColumnRef(column.name, source.label, position)
             for source in self.sources
             if qualifier in (None, source.alias)
             for column in source.columns

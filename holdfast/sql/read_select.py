@@ -33,7 +33,7 @@ class SelectList:
 
     def __init__(self, select: sql.Select, rows: Expressions, dialect: Dialect) -> None:
         self._select, self._rows = select, rows
-        resolved = list(self._spread())
+        resolved = self._named()
         self._resolved = [expression for _, expression in resolved]
         self.grouping = self._grouping(dialect)
         self._over = self.grouping.groups if self.grouping is not None else rows
@@ -58,33 +58,45 @@ class SelectList:
 
     # ---- items
 
-    def _spread(self) -> list[tuple[str, Expression]]:
-        """Names and resolved expressions; stars spread out."""
+    def _named(self) -> list[tuple[str, Expression]]:
+        """Names and resolved expressions. Columns that would have one name get that of their relation before it."""
+        found = self._spread()
+        names = [name or plain for name, plain, _ in found]
+        aliases = {source.label: source.alias for source in self._rows.sight.sources}
+        named = []
+        for name, plain, expression in found:
+            shown = name or plain
+            if name is None and names.count(plain) > 1 and isinstance(expression, ColumnRef):
+                shown = f"{aliases.get(expression.qualifier or '', '')}_{plain}".lstrip("_")
+            named.append((shown, expression))
+        return named
+
+    def _spread(self) -> list[tuple[str | None, str, Expression]]:
+        """Names that were given, names otherwise, and resolved expressions; stars spread out."""
         sight = self._rows.sight
         names = Names(column.name for source in sight.sources for column in source.columns)
-        found: list[tuple[str, Expression]] = []
+        found: list[tuple[str | None, str, Expression]] = []
         for item in self._select.items:
             match item:
                 case sql.SelectStar(qualifier=qualifier):
-                    found += sight.star(qualifier, item.position)
+                    found += [(None, ref.name, ref) for ref in sight.star(qualifier, item.position)]
                 case sql.SelectFields():
                     found += self._fields(item)
                 case sql.SelectExpression(expression=sql.QueryRef() as query):
-                    found.append((item.alias or names.of(query), sight.resolved(query)))
+                    found.append((item.alias or names.of(query), "", sight.resolved(query)))
                 case sql.SelectExpression(expression=ColumnRef() as ref):
-                    name = sight.result_name(ref.name, sight.source_of(ref))
-                    found.append((item.alias or name, sight.resolved(ref)))
+                    found.append((item.alias, ref.name, sight.resolved(ref)))
                 case sql.SelectExpression():
                     expression = sight.resolved(item.expression)
-                    found.append((item.alias or names.of(expression), expression))
+                    found.append((item.alias or names.of(expression), "", expression))
         return found
 
-    def _fields(self, item: sql.SelectFields) -> list[tuple[str, Expression]]:
+    def _fields(self, item: sql.SelectFields) -> list[tuple[str | None, str, Expression]]:
         base = self._rows.sight.resolved(item.base)
         type_ = self._rows.type_of(self._rows.without_queries(base))
         if not isinstance(type_, Struct):
             raise TypeMismatch(f"only a STRUCT has fields to spread, not {type_}", position=item.position)
-        return [(field.name, FieldRef(base, field.name, item.position)) for field in type_.fields]
+        return [(field.name, "", FieldRef(base, field.name, item.position)) for field in type_.fields]
 
     # ---- groups
 

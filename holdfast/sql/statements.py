@@ -362,6 +362,7 @@ RETAIN_HISTORY = "RETAIN_HISTORY"
 class Listing(StrEnum):
     """What SHOW can list."""
 
+    VIEWS = "VIEWS"
     STREAMS = "STREAMS"
     TABLES = "TABLES"
     QUERIES = "QUERIES"
@@ -429,6 +430,26 @@ class ExplainTimestamp:
     """`EXPLAIN TIMESTAMP FOR query`: which time a query would be answered for, and why."""
 
     query: Select
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateView:
+    """`CREATE VIEW [IF NOT EXISTS] name [(columns)] AS query`."""
+
+    name: Identifier
+    columns: tuple[Identifier, ...]
+    query: Select
+    if_not_exists: bool = False
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropView:
+    """`DROP VIEW [IF EXISTS] name`."""
+
+    name: Identifier
+    if_exists: bool = False
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
@@ -596,6 +617,8 @@ Statement = (
     | ExplainTimestamp
     | Begin
     | End
+    | CreateView
+    | DropView
     | SetProperty
     | UnsetProperty
     | Define

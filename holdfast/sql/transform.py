@@ -405,6 +405,24 @@ class StatementTransformer(QueryTransformer):
     def explain_timestamp(self, children: Children) -> sql.ExplainTimestamp:
         return sql.ExplainTimestamp(children[-1], position_of(children[0]))
 
+    def create_view(self, children: Children) -> sql.CreateView:
+        name, columns = pick(children, Name), pick(children, Part)
+        assert name is not None
+        return sql.CreateView(
+            name=_identifier(name),
+            columns=columns.value if columns else (),
+            query=children[-1],
+            if_not_exists="if_not_exists" in _flags(children),
+            position=position_of(children[0]),
+        )
+
+    def drop_view(self, children: Children) -> sql.DropView:
+        return sql.DropView(
+            name=_identifier(children[-1]),
+            if_exists="if_exists" in _flags(children),
+            position=position_of(children[0]),
+        )
+
     def begin(self, children: Children) -> sql.Begin:
         return sql.Begin(position_of(children[0]))
 

@@ -147,7 +147,8 @@ def test_names_of_columns(filled):
         return [column.name for column in filled.pull(query).columns]
 
     assert names("SELECT * FROM t JOIN i ON t.n = i.id;") == ["T_ID", "T_N", "S", "I_ID", "I_N"]
-    assert names("SELECT t.id, s, COUNT(*) FROM t JOIN i ON true GROUP BY t.id, s;") == ["T_ID", "S", "KSQL_COL_0"]
+    assert names("SELECT t.id, s, COUNT(*) FROM t JOIN i ON true GROUP BY t.id, s;") == ["ID", "S", "KSQL_COL_0"]
+    assert names("SELECT t.id, i.n, i.id FROM t JOIN i ON true;") == ["T_ID", "N", "I_ID"]
     assert names("SELECT x.* FROM (SELECT id AS k, n FROM i) x ORDER BY k;") == ["K", "N"]
 
 

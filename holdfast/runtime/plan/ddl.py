@@ -117,8 +117,35 @@ class DropFunction:
     function_name: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateView:
+    """Add a view to the catalog: `definition` is the statement that made it, which those that read the view read."""
+
+    TAG: ClassVar[str] = "createViewV1"
+    view_name: ObjectName
+    sources: tuple[ObjectName, ...]
+    definition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropView:
+    """Take a view out of the catalog."""
+
+    TAG: ClassVar[str] = "dropViewV1"
+    view_name: ObjectName
+
+
 DdlCommand = (
-    CreateStream | CreateTable | RegisterType | DropSource | DropType | AlterSource | CreateFunction | DropFunction
+    CreateStream
+    | CreateTable
+    | RegisterType
+    | DropSource
+    | DropType
+    | AlterSource
+    | CreateFunction
+    | DropFunction
+    | CreateView
+    | DropView
 )
 
 DDL_TYPES: Mapping[str, type[DdlCommand]] = {command.TAG: command for command in DdlCommand.__args__}

@@ -10,10 +10,12 @@ from holdfast.runtime.plan.ddl import (
     CreateFunction,
     CreateStream,
     CreateTable,
+    CreateView,
     DdlCommand,
     DropFunction,
     DropSource,
     DropType,
+    DropView,
     RegisterType,
 )
 from holdfast.runtime.plan.document import QueryPlan
@@ -97,6 +99,10 @@ def command_title(command: DdlCommand) -> str:
             return f"Create Function {show(command.function_name)}"
         case DropFunction():
             return f"Drop Function {show(command.function_name)}"
+        case CreateView():
+            return f"Create View {show(command.view_name)}"
+        case DropView():
+            return f"Drop View {show(command.view_name)}"
         case AlterSource():
             return f"Alter {command.ksql_type.title()} {show(command.source_name)}"
         case _:
@@ -120,7 +126,10 @@ def command_details(command: DdlCommand) -> Iterator[Detail]:
             yield "Arguments", command.arguments
             yield "Returns", command.returns
             yield "Language", command.language
-        case DropSource() | DropType() | DropFunction():
+        case CreateView():
+            yield "Sources", _texts(command.sources)
+            yield "Definition", command.definition
+        case DropSource() | DropType() | DropFunction() | DropView():
             pass
         case _:
             assert_never(command)

@@ -13,10 +13,12 @@ from holdfast.runtime.plan.ddl import (
     CreateFunction,
     CreateStream,
     CreateTable,
+    CreateView,
     DdlCommand,
     DropFunction,
     DropSource,
     DropType,
+    DropView,
     FunctionKind,
     RegisterType,
     SourceType,
@@ -254,6 +256,8 @@ DDL_SHAPES = table(
         required("body", TEXT),
     ),
     tagged(DropFunction, required("functionName", TEXT)),
+    tagged(CreateView, required("viewName", TEXT), required("sources", TEXTS), required("definition", TEXT)),
+    tagged(DropView, required("viewName", TEXT)),
     tagged(AlterSource, NAME, required("ksqlType", Choice(SourceType)), required("newColumns", Many(SCHEMA_TEXT))),
 )
 

@@ -76,6 +76,8 @@ COMMANDS: Mapping[str, Json] = {
         "body": "def twice(n):\n    return n",
     },
     "dropFunctionV1": {"functionName": "TWICE"},
+    "createViewV1": {"viewName": "V", "sources": ["T"], "definition": "CREATE VIEW v AS SELECT * FROM t"},
+    "dropViewV1": {"viewName": "V"},
     "alterSourceV1": {"sourceName": "S", "ksqlType": "STREAM", "newColumns": ["`B` STRING"]},
 }
 

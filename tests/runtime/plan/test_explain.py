@@ -574,6 +574,18 @@ nullable as 'OPTIONAL')
         ),
         (ddl.DropFunction(function_name="TWICE"), "Drop Function TWICE"),
         (
+            ddl.CreateView(
+                view_name=ObjectName("V"),
+                sources=(ObjectName("T"),),
+                definition="CREATE VIEW v AS SELECT * FROM t",
+            ),
+            """\
+            Create View V
+              Sources: T
+              Definition: CREATE VIEW v AS SELECT * FROM t""",
+        ),
+        (ddl.DropView(view_name=ObjectName("V")), "Drop View V"),
+        (
             ddl.AlterSource(
                 source_name=ObjectName("S"),
                 ksql_type=ddl.SourceType.STREAM,

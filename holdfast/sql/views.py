@@ -1,0 +1,50 @@
+"""What a view stands for in a query: its own query, read from its definition."""
+
+from collections.abc import Iterator
+
+from holdfast.catalog.objects import View
+from holdfast.catalog.snapshot import Catalog
+from holdfast.sql import statements as sql
+from holdfast.sql.parse import parse
+from holdfast.sql.walk import walk
+
+
+def view_query(view: View, catalog: Catalog) -> sql.Select:
+    """The query that a view stands for."""
+    created = parse(view.definition, catalog.types)[0].statement
+    assert isinstance(created, sql.CreateView)
+    return defined(created)
+
+
+def defined(created: sql.CreateView) -> sql.Select:
+    """The query of a view, with the names that the view gives its columns."""
+    if not created.columns:
+        return created.query
+    name = created.name
+    return sql.Select(
+        items=(sql.SelectStar(None, name.position),),
+        relation=sql.Relation(name.text, name.text, name.position),
+        tables=(sql.CommonTable(name, created.columns, created.query),),
+        position=name.position,
+    )
+
+
+def relations_of(select: sql.Select) -> Iterator[str]:
+    """The names of all relations that a query reads, also inside; those of its WITH clause among them."""
+    for table in select.tables:
+        yield from relations_of(table.query)
+    for part in select.unions:
+        yield from relations_of(part.query)
+    for relation in (select.relation, *(join.relation for join in select.joins)):
+        if relation.query is not None:
+            yield from relations_of(relation.query)
+        else:
+            yield relation.full_name
+    written = [item.expression for item in select.items if isinstance(item, sql.SelectExpression)]
+    written += [each for each in (select.where, select.having) if each is not None]
+    written += [*select.group_by, *(item.expression for item in select.order_by)]
+    written += [join.condition for join in select.joins]
+    for expression in written:
+        for node in walk(expression):
+            if isinstance(node, sql.QueryRef) and node.query is not None:
+                yield from relations_of(node.query)
