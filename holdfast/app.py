@@ -245,7 +245,11 @@ class Service:
 
     def _execute(self, parsed: ParsedStatement, properties: Mapping[str, str]) -> Done:
         done = self._commands.execute(parsed.statement, parsed.text, properties)
-        self._system.refresh()
+        try:
+            self._system.refresh()
+        except HoldfastError as error:
+            # The command is written: it must not seem to have failed.
+            log.warning("the system tables are behind: %s", error)
         return done
 
     def _refresh_system(self) -> None:
@@ -262,7 +266,14 @@ class Service:
              s.peak_buffered_bytes)
             for s in self.subscriptions()
         ]  # fmt: skip
-        return {"mz_queries": queries, "mz_subscriptions": open_}
+        holds = self._holds.status()
+        return {
+            "mz_queries": queries,
+            "mz_subscriptions": open_,
+            "mz_holds": [(h.hold.id, None, h.hold.name, h.at) for h in holds],
+            "mz_hold_objects": [(h.hold.id, name) for h in holds for name in h.hold.on],
+            "mz_hold_status": [(h.hold.id, h.lag_ms, h.hold.max_lag_ms, h.advanced, h.reason) for h in holds],
+        }
 
     def queries(self) -> list[QueryInfo]:
         catalog = self.catalog

@@ -86,6 +86,24 @@ SYSTEM_TABLES = (
         "columns of streams and tables; those of the key come first",
     ),
     SystemTable(
+        "mz_catalog",
+        "mz_holds",
+        "`ID` STRING KEY, `SCHEMA_ID` STRING, `NAME` STRING, `AT` BIGINT",
+        "holds, and the times that they keep",
+    ),
+    SystemTable(
+        "mz_catalog",
+        "mz_hold_objects",
+        "`HOLD_ID` STRING KEY, `ON_ID` STRING KEY",
+        "the objects of holds",
+    ),
+    SystemTable(
+        "mz_internal",
+        "mz_hold_status",
+        "`ID` STRING KEY, `LAG_MS` BIGINT, `MAX_LAG_MS` BIGINT, `AUTOMATIC_ADVANCES` BIGINT, `REASON` STRING",
+        "how far holds are behind, and how often they were moved on by themselves; no more than a second old",
+    ),
+    SystemTable(
         "mz_internal",
         "mz_frontiers",
         "`ID` STRING KEY, `SINCE` BIGINT, `UPPER` BIGINT",

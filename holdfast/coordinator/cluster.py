@@ -153,7 +153,14 @@ class Cluster:
         stage = self._store.stage()
         for collection, changed in rows.items():
             stage.upsert(query, collection, changed)
-        self._commit(stage, Outcome())
+        at = self._clock.begin_commit()
+        try:
+            stage.commit(at)
+            self._store.set_upper(self._collections(self._running().values()), Time(at + 1))
+        finally:
+            self._clock.end_commit()
+        for listener in list(self.listeners):
+            listener(at, Outcome())
 
     def status(self, query: QueryId) -> Progress | None:
         return self.progress.get(query)

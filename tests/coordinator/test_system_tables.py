@@ -61,6 +61,18 @@ def test_what_the_system_tables_tell(settings: Settings, sessions: Sessions) -> 
         assert name == "TOTALS"
         assert 0 < since < upper
 
+        run(service, "CREATE HOLD kept ON totals;")
+        assert ask(service, "SELECT h.name, o.on_id, s.automatic_advances FROM mz_holds h"
+                   " JOIN mz_hold_objects o ON o.hold_id = h.id JOIN mz_hold_status s ON s.id = h.id;") == [
+            ("KEPT", "TOTALS", 0)
+        ]  # fmt: skip
+        (at,) = ask(service, "SELECT `AT` FROM mz_holds;")[0]
+        assert since <= at
+        with pytest.raises(HoldfastError):
+            run(service, "CREATE HOLD wrong ON mz_tables;")
+        run(service, "DROP HOLD kept;")
+        assert ask(service, "SELECT COUNT(*) FROM mz_holds;") == [(0,)]
+
         with pytest.raises(NotSupported, match="cannot read the system table"):
             run(service, "CREATE TABLE copy AS SELECT id, name FROM mz_tables;")
         with pytest.raises(BindError):
