@@ -7,13 +7,14 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import catch_up, latency, memory, serving, store
+from bench import catch_up, holds, latency, memory, serving, store
 
 PARTS = {
     "catch-up": catch_up.measure,
     "latency": latency.measure,
     "store": store.measure,
     "serving": serving.measure,
+    "holds": holds.measure,
     "memory": memory.measure,
 }
 

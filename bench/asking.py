@@ -1,4 +1,4 @@
-"""A load of requests, in a process of its own: python -m bench.asking pulls|pushes URL CONNECTIONS ...
+"""A load of requests, in a process of its own: python -m bench.asking pulls|statements|pushes URL CONNECTIONS ...
 
 Sockets and a few bytes of HTTP/1.1, so that the server is measured and not its client.
 """
@@ -8,12 +8,13 @@ import json
 import random
 import sys
 import time
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 
-def request(sql: str) -> bytes:
-    body = json.dumps({"sql": sql}).encode()
-    head = ["POST /query-stream HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {len(body)}"]
+def request(sql: str, path: str = "/query-stream", name: str = "sql") -> bytes:
+    body = json.dumps({name: sql}).encode()
+    head = [f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json", f"Content-Length: {len(body)}"]
     return "\r\n".join([*head, "", ""]).encode() + body
 
 
@@ -35,20 +36,30 @@ async def answered(reader: asyncio.StreamReader) -> int:
 
 
 async def pulls(url: str, connections: int, seconds: float, sql: str, keys: int) -> None:
-    """Ask for random keys (`{}` in the statement); prints requests a second and their times."""
+    """Ask for random keys (`{}` in the statement)."""
+    await repeated(url, connections, seconds, lambda _: request(sql.format(random.randrange(keys))))
+
+
+async def statements(url: str, connections: int, seconds: float, sql: str) -> None:
+    """Run a statement on /ksql in which `{}` is the number of the connection."""
+    await repeated(url, connections, seconds, lambda connection: request(sql.format(connection), "/ksql", "ksql"))
+
+
+async def repeated(url: str, connections: int, seconds: float, asked: Callable[[int], bytes]) -> None:
+    """Each connection asks and waits, again and again; prints requests a second and their times."""
     address = urlsplit(url)
     times: list[float] = []
     until = time.perf_counter() + seconds
 
-    async def ask() -> None:
+    async def ask(connection: int) -> None:
         reader, writer = await asyncio.open_connection(address.hostname, address.port)
         while (began := time.perf_counter()) < until:
-            writer.write(request(sql.format(random.randrange(keys))))
+            writer.write(asked(connection))
             await answered(reader)
             times.append(time.perf_counter() - began)
         writer.close()
 
-    await asyncio.gather(*(ask() for _ in range(connections)))
+    await asyncio.gather(*map(ask, range(connections)))
     times.sort()
     told = {"rate": len(times) / seconds, "p50": times[len(times) // 2], "p99": times[int(len(times) * 0.99)]}
     print(json.dumps(told), flush=True)
@@ -89,6 +100,8 @@ def main() -> None:
     what, url, connections, *rest = sys.argv[1:]
     if what == "pulls":
         asyncio.run(pulls(url, int(connections), float(rest[0]), rest[1], int(rest[2])))
+    elif what == "statements":
+        asyncio.run(statements(url, int(connections), float(rest[0]), rest[1]))
     else:
         asyncio.run(pushes(url, int(connections), rest[0], int(rest[1])))
 
