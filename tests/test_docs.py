@@ -18,9 +18,20 @@ from holdfast.server.serve import listen, running
 from holdfast.serving.printed import Printer
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundAssertTopic, BoundExplain, BoundInsert, BoundSelect, BoundSubscribe, SelectKind
-from holdfast.sql.parse import ParsedStatement
+from holdfast.sql.manual import MANUAL
+from holdfast.sql.parse import ParsedStatement, statements
 from holdfast.sql.session import KNOWN as PROPERTIES
-from holdfast.sql.statements import Define, Describe, DescribeFunction, ExplainFormat, Print, Show, Undefine
+from holdfast.sql.statements import (
+    Define,
+    Describe,
+    DescribeFunction,
+    ExplainFormat,
+    Print,
+    SetProperty,
+    Show,
+    Undefine,
+    UnsetProperty,
+)
 from holdfast.sql.variables import Script
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -76,6 +87,22 @@ def test_every_example_of_the_sql_page_runs_in_order(service: Service) -> None:
     assert service.catalog.find("SENIORS") is None
 
 
+def test_every_statement_has_an_example() -> None:
+    """On some page, so that it is also run."""
+    shown = {
+        type(parsed.statement)
+        for text in TEXTS
+        for block in re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+        for parsed in statements(re.sub(r"\$\{(\w+)\}", r"\1", block))
+    }
+    lacking = [
+        entry.title
+        for entry in MANUAL.values()
+        if entry.is_built and not {type(parsed.statement) for parsed in statements(entry.example)} <= shown
+    ]
+    assert lacking == []
+
+
 def _run(service: Service, parsed: ParsedStatement) -> list[dict[str, object]]:
     bound = bind(parsed.statement, service.catalog, {})
     match bound:
@@ -104,6 +131,8 @@ def _run(service: Service, parsed: ParsedStatement) -> list[dict[str, object]]:
                     lines += printer.lines(tail.next(10).to_pylist())
             assert lines[:2] == ["Key format: KAFKA_STRING", "Value format: JSON or KAFKA_STRING"]
             assert len(lines) == 4
+        case SetProperty() | UnsetProperty():
+            assert bound.name in PROPERTIES
         case Show() | Describe() | DescribeFunction():
             assert service.catalog.objects
         case _:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -10,7 +10,7 @@ from functools import partial
 import pyarrow as pa
 
 from holdfast import metrics
-from holdfast.catalog.objects import CatalogObject, QueryEntry, QueryState, Table
+from holdfast.catalog.objects import CatalogObject, QueryEntry, QueryState, Stream, Table
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.catalog.system import SYSTEM_TABLES
 from holdfast.config import Settings
@@ -81,12 +81,15 @@ class Cluster:
             keeper = QueryId(f"TABLE_{found.name}")
             made_of = (found.schema, found.topic, found.formats, found.timestamp)
             if isinstance(found, Table) and not found.derived and self._made_of.get(keeper) != made_of:
-                self._start_anew(keeper, partial(_table_program, found), made_of)
+                self._start_anew(keeper, partial(_table_program, found), made_of, topics={found.topic})
         self._follow_topics(catalog)
         for entry in catalog.queries.values():
-            if entry.state is not QueryState.INCOMPATIBLE and (self._resumes(entry) or self._is_new(entry)):
+            topics = self._topics_of(entry)
+            if entry.state is QueryState.INCOMPATIBLE:
+                self._leave_behind(entry.id, topics)
+            elif self._resumes(entry) or self._is_new(entry):
                 build = partial(self._query_program, entry)
-                self._start_anew(entry.id, build, entry.plan, latest=_latest(entry))
+                self._start_anew(entry.id, build, entry.plan, topics=topics, latest=_latest(entry))
         self._retain(catalog)
         self._installed_at = time.monotonic()
 
@@ -99,11 +102,17 @@ class Cluster:
         return known is not None and known.status is Status.PAUSED and entry.state is QueryState.RUNNING
 
     def _start_anew(
-        self, query: QueryId, build: Callable[[], Program], made_of: object, *, latest: bool = False
+        self,
+        query: QueryId,
+        build: Callable[[], Program],
+        made_of: object,
+        *,
+        topics: Set[TopicName] | None,
+        latest: bool = False,
     ) -> None:
         """Start what is made of something, in place of what runs. Nothing is published while its columns change."""
         with self.publishing.paused() if query in self.progress and self.publishing else nullcontext():
-            self._start(query, build, latest=latest)
+            self._start(query, build, topics=topics, latest=latest)
         self._made_of[query] = made_of
 
     def _retain(self, catalog: Catalog) -> None:
@@ -165,11 +174,14 @@ class Cluster:
     def status(self, query: QueryId) -> Progress | None:
         return self.progress.get(query)
 
-    def _start(self, query: QueryId, build: Callable[[], Program], *, latest: bool = False) -> None:
+    def _start(
+        self, query: QueryId, build: Callable[[], Program], *, topics: Set[TopicName] | None, latest: bool = False
+    ) -> None:
         try:
             program = build()
         except HoldfastError as error:
-            self.progress[query] = Progress(Status.ERROR, reason=str(error))
+            self._leave_behind(query, topics)
+            self.progress[query] = Progress(Status.INCOMPATIBLE, reason=str(error))
             log.error("query %s cannot run: %s", query, error)
             return
         if program.sink is not None:
@@ -192,6 +204,23 @@ class Cluster:
             self._show([program])
         else:
             self.progress[query] = Progress(Status.BUILDING)
+
+    def _leave_behind(self, query: QueryId, topics: Set[TopicName] | None) -> None:
+        """Have a query that cannot run keep where it is: the others go on, and it must not seem to ride with them.
+
+        Rows of other queries are not kept for it: a query over those (`topics` is None) is built anew when it can be.
+        """
+        if place_of(self._store.positions(query)) is Place.RIDING:
+            ends = [moved for moved in self._store.remap_ends() if moved.topic in (topics or ())]
+            stage = self._store.stage()
+            stage.move(query, [Place.LOST.mark()] if topics is None else [*ends, Place.OWN.mark()])
+            self._commit(stage, Outcome())
+
+    def _topics_of(self, entry: QueryEntry) -> Set[TopicName] | None:
+        """The topics that a query reads, None when it also reads something else."""
+        sources = [self._catalog.find(name) for name in entry.sources]
+        topics = {found.topic for found in sources if isinstance(found, Stream) and not found.derived}
+        return topics if sources and len(topics) == len(sources) else None
 
     def _reset(self, program: Program) -> None:
         """Forget what a query has computed, for it to begin again; first have those that read it do so too.
@@ -256,9 +285,10 @@ class Cluster:
         for collection in set(self._store.collections()) - kept:
             self._store.drop_collection(collection)
         states = {state for p in self.dataflow.programs.values() for state, _ in p.states}
-        failed = tuple(q for q, p in self.progress.items() if p.status is Status.ERROR)
+        stopped = [q for q, p in self.progress.items() if p.status in (Status.ERROR, Status.INCOMPATIBLE)]
+        stopped += [q for q, entry in self._catalog.queries.items() if entry.state is QueryState.INCOMPATIBLE]
         for state in set(self._store.states()) - states:
-            if not state.startswith(failed):
+            if not state.startswith(tuple(stopped)):
                 self._store.drop_state(state)
 
     # -- topics --------------------------------------------------------------------------------------

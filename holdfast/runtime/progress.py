@@ -22,6 +22,8 @@ class Status(StrEnum):
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"
     ERROR = "ERROR"
+    INCOMPATIBLE = "INCOMPATIBLE"
+    """Its plan cannot be built by this release; one that can will run it, from where it is."""
 
 
 @dataclass(frozen=True, slots=True)

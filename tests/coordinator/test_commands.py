@@ -93,7 +93,7 @@ def test_a_stored_step_without_a_builder_stops_its_query_only(
         while (states := {q.sink: q for q in second.queries()})["TOTALS"].state != "RUNNING":
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        assert states["LATER"].state == "ERROR"
+        assert states["LATER"].state == "INCOMPATIBLE"
         assert "cannot run step tableSuppressV1 here" in str(states["LATER"].reason)
         execute(second, "CREATE STREAM more AS SELECT id, n FROM s;")
         assert {q.sink for q in second.queries()} == {"TOTALS", "LATER", "MORE"}

@@ -1,13 +1,17 @@
 """A query that fails stops alone, and goes on after a restart where it had stopped, with those that read it."""
 
 import time
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.app import Service
+from holdfast.catalog import commands
 from holdfast.config import Settings
-from holdfast.errors import HoldfastError
+from holdfast.coordinator.cluster import Cluster
+from holdfast.errors import HoldfastError, PlanError
 from holdfast.runtime.spark.engine import Engine, Failure
 from holdfast.runtime.spark.session import Sessions
 from holdfast.runtime.store.duckdb.store import open_store
@@ -88,3 +92,52 @@ def test_a_failed_query_goes_on_after_a_restart_with_those_that_read_it(
         assert set(states(service).values()) == {"RUNNING"}
     finally:
         service.stop()
+
+
+@pytest.mark.parametrize("unreadable", ["its plan cannot be decoded", "its plan cannot be built"])
+def test_a_query_that_a_release_cannot_run_goes_on_with_one_that_can(
+    settings: Settings, sessions: Sessions, monkeypatch: pytest.MonkeyPatch, unreadable: str
+) -> None:
+    """It keeps its state and its place; the others go on meanwhile."""
+    folder: Path = settings.data_dir / "store"
+    setup = SETUP.replace("failing_orders", f"{settings.service_id}_orders")
+    first = Service(settings, sessions, open_store(folder))
+    try:
+        run(first, setup)
+        run(first, "INSERT INTO orders VALUES ('a', 'Oslo', 2); INSERT INTO orders VALUES ('b', 'Rome', 3);")
+        for table in ("per_city", "all_cities"):
+            wait(first, table, {"Oslo": 1, "Rome": 1})
+    finally:
+        first.stop()
+
+    def refused(of: Any, *given: Any) -> Any:
+        """What reads `orders` into a table, and `big`, are beyond this release."""
+        text = bytes(given[-1]) if isinstance(given[-1], bytes) else given[-1].plan
+        if b'"CTAS_ALL_CITIES' in text or b'"CTAS_PER_CITY' in text:
+            raise PlanError("step ofTheFutureV1 is not known")
+        return of(*given)
+
+    with monkeypatch.context() as patched:
+        if unreadable == "its plan cannot be decoded":
+            patched.setattr(commands, "apply_plan", partial(refused, commands.apply_plan))
+        else:
+            build = Cluster._query_program
+            patched.setattr(Cluster, "_query_program", lambda self, entry: refused(build, self, entry))
+        older = Service(settings, sessions, open_store(folder))
+        try:
+            assert states(older)["ALL_CITIES"] == states(older)["PER_CITY"] == "INCOMPATIBLE"
+            assert all("ofTheFutureV1" in str(q.reason) for q in older.queries() if q.sink != "BIG")
+            run(older, "INSERT INTO orders VALUES ('c', 'Oslo', 4);")
+            run(older, "CREATE TABLE meanwhile AS SELECT city, COUNT(*) AS c FROM orders GROUP BY city;")
+            wait(older, "meanwhile", {"Oslo": 2, "Rome": 1})
+        finally:
+            older.stop()
+
+    newer = Service(settings, sessions, open_store(folder))
+    try:
+        run(newer, "INSERT INTO orders VALUES ('d', 'Rome', 5);")
+        for table in ("per_city", "all_cities", "meanwhile"):
+            wait(newer, table, {"Oslo": 2, "Rome": 2})
+        assert set(states(newer).values()) == {"RUNNING"}
+    finally:
+        newer.stop()

@@ -149,7 +149,7 @@ def test_a_server_with_another_kafka_goes_on_from_a_backup_and_says_when_it_woul
 
         second = restored(new, make_server("elsewhere", "new"))
         second.launch()
-        assert second.wait_ended(120) == 1, "two servers of one service"
+        assert second.wait_ended(300) == 1, "two servers of one service"
         assert "another server runs with service id" in second.log_of_last_start()
         server.kill()
         rig.server = second
@@ -165,7 +165,7 @@ def test_a_server_with_another_kafka_goes_on_from_a_backup_and_says_when_it_woul
         # The old one does not know of what was published since: it says so, and goes on only when that is wanted.
         stale = restored(old, make_server("elsewhere", "old"))
         stale.launch()
-        assert stale.wait_ended(120) == 1
+        assert stale.wait_ended(300) == 1
         assert "has not yet computed" in stale.log_of_last_start()
         assert "--republish" in stale.log_of_last_start()
         stale.start("--republish")

@@ -1,0 +1,43 @@
+"""Rows that users insert."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from holdfast.config import Settings
+from holdfast.errors import KafkaError
+from holdfast.kafka import writer as module
+from holdfast.kafka.admin import Admin
+from holdfast.kafka.consumer import RangeReader
+from holdfast.kafka.publisher import Outgoing
+from holdfast.kafka.writer import RecordWriter
+from holdfast.names import TopicName
+
+SHORT_QUEUE = {"queue.buffering.max.messages": "100"}
+
+
+def rows(count: int) -> pa.Table:
+    numbers = [str(n).encode() for n in range(count)]
+    return pa.table({"key": numbers, "value": numbers, "timestamp": pa.array([None] * count, pa.int64())})
+
+
+def test_more_rows_than_the_queue_has_room_for_are_all_written(
+    settings: Settings, admin: Admin, ranges: RangeReader, new_topic: Callable[[], TopicName]
+) -> None:
+    topic = new_topic()
+    writer = RecordWriter(replace(settings, kafka_properties=SHORT_QUEUE))
+    writer.write(Outgoing(topic, rows(1_000)))
+    end = admin.ends([(topic, 0)])[topic, 0]
+    written = ranges.read({(topic, 0): (0, end)}).column("value").to_pylist()
+    assert written == [str(n).encode() for n in range(1_000)]
+    writer.close()
+
+
+def test_a_queue_that_stays_full_is_told_of(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SECONDS", 0.5)
+    away = replace(settings, kafka="127.0.0.1:1", kafka_properties=SHORT_QUEUE)
+    with pytest.raises(KafkaError, match="cannot be written") as told:
+        RecordWriter(away).write(Outgoing(TopicName("t"), rows(1_000)))
+    assert told.value.detail == "Kafka did not answer in time."
