@@ -15,13 +15,20 @@ from holdfast.kafka.publisher import Outgoing
 from holdfast.names import TopicName
 
 SECONDS = 30.0
+QUEUED = 100_000
+"""So many records wait for Kafka at a time; more wait for those."""
 
 
 class RecordWriter:
     """A producer for rows that users insert. From any thread."""
 
     def __init__(self, settings: Settings) -> None:
-        options = {"enable.idempotence": True, "partitioner": "murmur2_random", "linger.ms": 0}
+        options = {
+            "enable.idempotence": True,
+            "partitioner": "murmur2_random",
+            "linger.ms": 0,
+            "queue.buffering.max.messages": QUEUED,
+        }
         self._producer = Producer({**kafka_client(settings), **options}, logger=client_log)
         self._lock = Lock()
 

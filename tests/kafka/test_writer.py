@@ -1,7 +1,6 @@
 """Rows that users insert."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -15,7 +14,10 @@ from holdfast.kafka.publisher import Outgoing
 from holdfast.kafka.writer import RecordWriter
 from holdfast.names import TopicName
 
-SHORT_QUEUE = {"queue.buffering.max.messages": "100"}
+
+@pytest.fixture(autouse=True)
+def short_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "QUEUED", 100)
 
 
 def rows(count: int) -> pa.Table:
@@ -27,7 +29,7 @@ def test_more_rows_than_the_queue_has_room_for_are_all_written(
     settings: Settings, admin: Admin, ranges: RangeReader, new_topic: Callable[[], TopicName]
 ) -> None:
     topic = new_topic()
-    writer = RecordWriter(replace(settings, kafka_properties=SHORT_QUEUE))
+    writer = RecordWriter(settings)
     writer.write(Outgoing(topic, rows(1_000)))
     end = admin.ends([(topic, 0)])[topic, 0]
     written = ranges.read({(topic, 0): (0, end)}).column("value").to_pylist()
@@ -37,7 +39,6 @@ def test_more_rows_than_the_queue_has_room_for_are_all_written(
 
 def test_a_queue_that_stays_full_is_told_of(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS", 0.5)
-    away = replace(settings, kafka="127.0.0.1:1", kafka_properties=SHORT_QUEUE)
     with pytest.raises(KafkaError, match="cannot be written") as told:
-        RecordWriter(away).write(Outgoing(TopicName("t"), rows(1_000)))
+        RecordWriter(settings.at_kafka("127.0.0.1:1")).write(Outgoing(TopicName("t"), rows(1_000)))
     assert told.value.detail == "Kafka did not answer in time."
