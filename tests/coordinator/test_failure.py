@@ -101,6 +101,7 @@ def test_a_query_that_a_release_cannot_run_goes_on_with_one_that_can(
 ) -> None:
     """It keeps its state and its place; the others go on meanwhile."""
     folder: Path = settings.data_dir / "store"
+    new = f"meanwhile_{settings.service_id}"
     setup = SETUP.replace("failing_orders", f"{settings.service_id}_orders")
     setup = re.sub(r"(\w+) AS SELECT", rf"\1 WITH (KAFKA_TOPIC = '{settings.service_id}_\1') AS SELECT", setup)
     first = Service(settings, sessions, open_store(folder))
@@ -130,18 +131,15 @@ def test_a_query_that_a_release_cannot_run_goes_on_with_one_that_can(
             assert states(older)["ALL_CITIES"] == states(older)["PER_CITY"] == "INCOMPATIBLE"
             assert all("ofTheFutureV1" in str(q.reason) for q in older.queries() if q.sink != "BIG")
             run(older, "INSERT INTO orders VALUES ('c', 'Oslo', 4);")
-            run(
-                older,
-                f"CREATE TABLE meanwhile_{settings.service_id} AS SELECT city, COUNT(*) AS c FROM orders GROUP BY city;",
-            )
-            wait(older, f"meanwhile_{settings.service_id}", {"Oslo": 2, "Rome": 1})
+            run(older, f"CREATE TABLE {new} AS SELECT city, COUNT(*) AS c FROM orders GROUP BY city;")
+            wait(older, new, {"Oslo": 2, "Rome": 1})
         finally:
             older.stop()
 
     newer = Service(settings, sessions, open_store(folder))
     try:
         run(newer, "INSERT INTO orders VALUES ('d', 'Rome', 5);")
-        for table in ("per_city", "all_cities", f"meanwhile_{settings.service_id}"):
+        for table in ("per_city", "all_cities", new):
             wait(newer, table, {"Oslo": 2, "Rome": 2})
         assert set(states(newer).values()) == {"RUNNING"}
     finally:
