@@ -88,11 +88,8 @@ def test_every_example_of_the_sql_page_runs_in_order(service: Service) -> None:
     assert service.catalog.find("SENIORS") is None
 
 
-PAGE_TO_COME = {"SUBSCRIBE"}
-
-
-def test_every_statement_has_an_example() -> None:
-    """On some page, so that it is also run."""
+def test_every_statement_is_on_a_page() -> None:
+    """As an example of SQL, which is also run, or at least by its words."""
     shown = {
         type(parsed.statement)
         for text in TEXTS
@@ -102,9 +99,10 @@ def test_every_statement_has_an_example() -> None:
     lacking = [
         entry.title
         for entry in MANUAL.values()
-        if entry.is_built and not {type(parsed.statement) for parsed in statements(entry.example)} <= shown
+        if not {type(parsed.statement) for parsed in statements(entry.example)} <= shown
+        and not any(" ".join(entry.example.split()[:2]) in text for text in TEXTS)
     ]
-    assert set(lacking) <= PAGE_TO_COME
+    assert lacking == []
 
 
 def _run(service: Service, parsed: ParsedStatement) -> list[dict[str, object]]:

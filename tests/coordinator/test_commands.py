@@ -19,8 +19,7 @@ from holdfast.planner import plan as planning
 from holdfast.planner.plan import plan
 from holdfast.planner.query import plan_steps
 from holdfast.runtime.plan.codec import encode
-from holdfast.runtime.plan.steps import RefinementInfo, Step, StepProperties, TableSuppress
-from holdfast.runtime.plan.windows import OutputRefinement
+from holdfast.runtime.plan.steps import ExpressionText, Step, StepProperties, StreamFilter
 from holdfast.runtime.progress import Status
 from holdfast.runtime.spark.session import Sessions
 from holdfast.runtime.store.duckdb.store import open_store
@@ -33,14 +32,13 @@ SOURCE = "CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = '{}', VALUE
 TOTALS = "CREATE TABLE totals AS SELECT id, SUM(n) AS total FROM s GROUP BY id;"
 
 
-def suppressed(query: BoundQuery, target: Target) -> Step:
-    """As a release would plan that has a step which this one has no builder for."""
+def misplaced(query: BoundQuery, target: Target) -> Step:
+    """As a release would plan that can do with a table what this one has no builder for."""
     sink = plan_steps(query, target)
-    step = TableSuppress(
-        properties=StepProperties(query_context="Suppress"),
+    step = StreamFilter(
+        properties=StepProperties(query_context="Misplaced"),
         source=sink.source,
-        refinement_info=RefinementInfo(output_refinement=OutputRefinement.FINAL),
-        internal_formats=target.formats,
+        filter_expression=ExpressionText("true"),
     )
     return replace(sink, source=step)
 
@@ -57,11 +55,11 @@ def test_a_step_without_a_builder_is_refused_at_create(
     topics, queries, objects = set(service.topics()), service.queries(), dict(service.catalog.objects)
     written = len(service._log.read_all())
     with monkeypatch.context() as patched:
-        patched.setattr(planning, "plan_steps", suppressed)
-        with pytest.raises(NotYetSupported, match="cannot run step tableSuppressV1 here") as refused:
+        patched.setattr(planning, "plan_steps", misplaced)
+        with pytest.raises(NotYetSupported, match="cannot run step streamFilterV1 here") as refused:
             execute(service, TOTALS)
     assert refused.value.sqlstate == "0A000"
-    assert refused.value.detail == "The step is at Suppress."
+    assert refused.value.detail == "The step is at Misplaced."
     assert len(service._log.read_all()) == written
     assert (set(service.topics()), service.queries()) == (topics, queries)
     assert dict(service.catalog.objects) == objects
@@ -80,7 +78,7 @@ def test_a_stored_step_without_a_builder_stops_its_query_only(
         (parsed,) = statements(TOTALS.replace("totals", "later"))
         bound = bind(parsed.statement, first.catalog, {})
         assert isinstance(bound, BoundCreateAs)
-        monkeypatch.setattr(planning, "plan_steps", suppressed)
+        monkeypatch.setattr(planning, "plan_steps", misplaced)
         encoded = encode(plan(bound, text=parsed.text, number=99))
         monkeypatch.undo()
         id_ = CommandId("table", "LATER", CommandAction.CREATE)
@@ -94,7 +92,7 @@ def test_a_stored_step_without_a_builder_stops_its_query_only(
             assert time.monotonic() < deadline
             time.sleep(0.1)
         assert states["LATER"].state == "INCOMPATIBLE"
-        assert "cannot run step tableSuppressV1 here" in str(states["LATER"].reason)
+        assert "cannot run step streamFilterV1 here" in str(states["LATER"].reason)
         execute(second, "CREATE STREAM more AS SELECT id, n FROM s;")
         assert {q.sink for q in second.queries()} == {"TOTALS", "LATER", "MORE"}
     finally:
