@@ -7,14 +7,18 @@ from itertools import groupby
 from threading import Event, Lock, Thread
 from typing import Protocol
 
+import pyarrow as pa
+
 from holdfast import metrics
 from holdfast.errors import HoldfastError, KafkaError, StaleStore
 from holdfast.kafka.admin import Admin
+from holdfast.kafka.partitioning import partitions_for
 from holdfast.kafka.problems import Fenced, TransactionAborted
 from holdfast.kafka.publisher import Marker, Outgoing, TransactionalPublisher
 from holdfast.kafka.records import Partition
-from holdfast.names import QueryId
+from holdfast.names import QueryId, TopicName
 from holdfast.runtime.program import Sink
+from holdfast.runtime.serdes.window import unwindowed
 from holdfast.runtime.store.port import Moved, SqlReader, Store, Time
 
 log = logging.getLogger(__name__)
@@ -45,6 +49,7 @@ class Publishing:
         self._fenced = fenced
         self._on_published = published
         self._published: Marker | None = None
+        self._partitions: dict[TopicName, int] = {}
         self._in_doubt = False
         self._ends_in_doubt = False
         self._wake = Event()
@@ -99,6 +104,7 @@ class Publishing:
     def drop(self, query: QueryId) -> None:
         """Publish what a query that ends still owes, if Kafka takes it now."""
         with self._turn:
+            self._partitions.clear()
             if any(owed.sink == query for owed in self._store.owed()):
                 try:
                     self._publish_all()
@@ -126,6 +132,7 @@ class Publishing:
                 return
             except KafkaError as error:
                 self._in_doubt = True
+                self._partitions.clear()
                 self._wake.set()
                 if not isinstance(error, TransactionAborted):
                     self.problem = str(error)
@@ -148,7 +155,7 @@ class Publishing:
                 sink = sinks.get(part.sink)
                 if sink is not None:
                     rows = self._store.owed_rows(part.sink, time)
-                    outgoing.append(Outgoing(sink.topic, sink.encoder.encode(rows, self._store)))
+                    outgoing.append(Outgoing(sink.topic, self._placed(sink, sink.encoder.encode(rows, self._store))))
             ends |= self._publisher.publish(self._store.id, time, outgoing, published=self._published)
             self._published = Marker(self._store.id, time, rows=0, chunk=0, complete=True)
             for part_of in outgoing:
@@ -167,6 +174,19 @@ class Publishing:
             self._publisher.abort()
         self._published = self._own(self._publisher.last_marker())
         self._in_doubt, self._ends_in_doubt = False, True
+
+    def _placed(self, sink: Sink, records: pa.Table) -> pa.Table:
+        """Records of a windowed topic with the partition of their key alone, as Kafka Streams has them."""
+        window = sink.encoder.window
+        if window is None:
+            return records
+        if sink.topic not in self._partitions:
+            self._partitions |= {t.name: t.partitions for t in self._admin.describe([sink.topic]).values()}
+        count = self._partitions.get(sink.topic)
+        if count is None:  # The topic is not there, which the producer will say.
+            return records
+        keys = unwindowed(records.column("key"), window.type)
+        return records.append_column("partition", partitions_for(keys, count))
 
     def _own(self, marker: Marker | None) -> Marker | None:
         """A marker of this store: one of a store that was given up says nothing of this one."""

@@ -9,16 +9,18 @@ import pytest
 
 from holdfast.coordinator.publishing import Publishing
 from holdfast.errors import StaleStore
+from holdfast.kafka.partitioning import partition_for
 from holdfast.kafka.problems import TransactionAborted
 from holdfast.kafka.publisher import Marker
 from holdfast.kafka.records import Partition
 from holdfast.names import QueryId, StoreId, TopicName
+from holdfast.runtime.plan.windows import WindowInfo, WindowType
 from holdfast.runtime.store.port import Moved, Owed, Time
 
 OURS, OTHER = StoreId("ours"), StoreId("other")
 A, B = TopicName("a"), TopicName("b")
 SINKS = {
-    QueryId(topic): SimpleNamespace(topic=topic, encoder=SimpleNamespace(encode=lambda rows, _store: rows))
+    QueryId(topic): SimpleNamespace(topic=topic, encoder=SimpleNamespace(encode=lambda rows, _store: rows, window=None))
     for topic in (A, B)
 }
 
@@ -122,6 +124,21 @@ def test_the_marker_of_a_store_that_was_given_up_says_nothing(failing: tuple[int
     outbox, topics = Outbox(), Topics(*failing, marker=Marker(OTHER, Time(99), rows=0, chunk=0, complete=True))
     published(outbox, topics)
     assert topics.written == {A: ["first"], B: ["second"]}
+
+
+@pytest.mark.parametrize(
+    ("type_", "window"), [(WindowType.TUMBLING, b"8 bytes."), (WindowType.SESSION, b"8 bytes." * 2)]
+)
+def test_a_windowed_record_is_in_the_partition_of_its_key(type_: WindowType, window: bytes):
+    keys = [b"ann", b"bob", b"cay", None]
+    records = pa.table({"key": [None if key is None else key + window for key in keys]})
+    encoder = SimpleNamespace(window=WindowInfo(type=type_))
+    admin = SimpleNamespace(describe=lambda topics: {t: SimpleNamespace(name=t, partitions=5) for t in topics})
+    publishing = Publishing(Outbox(), Topics(), admin, lambda: SINKS, pytest.fail, lambda: None)
+    placed = publishing._placed(SimpleNamespace(topic=A, encoder=encoder), records)
+    expected = [None if key is None else partition_for(key, 5) for key in keys]
+    assert len(set(expected)) > 2
+    assert placed.column("partition").to_pylist() == expected
 
 
 def fenced(marker: Marker, **more: bool) -> Time:

@@ -55,6 +55,11 @@ def windowed(key: pa.Array, start: pa.ChunkedArray, end: pa.ChunkedArray, type_:
     return pc.binary_join_element_wise(key, *(_big_endian(part) for part in parts), pa.scalar(b"", pa.binary()))
 
 
+def unwindowed(keys: pa.ChunkedArray, type_: WindowType) -> pa.ChunkedArray:
+    """Keys without their windows: what decides which partition they are in."""
+    return pc.binary_slice(keys, 0, -16 if type_ is WindowType.SESSION else -8)
+
+
 def _big_endian(column: pa.ChunkedArray) -> pa.Array:
     numbers = column.fill_null(0).combine_chunks().to_numpy(zero_copy_only=False).astype(">i8")
     fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(numbers), [None, pa.py_buffer(numbers.tobytes())])
