@@ -20,8 +20,8 @@ from tests.pages import Reader
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {
     "quickstart": 10,
-    "streams": 6,
-    "tables": 8,
+    "streams": 8,
+    "tables": 10,
     "windows": 10,
     "user-functions": 6,
     "pull-queries": 11,

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from holdfast.config import Settings
 from holdfast.coordinator.clock import Clock
-from holdfast.coordinator.intake import Ends, Partition, as_ends, as_moved, bounded, by_topic, ranges_by_topic
+from holdfast.coordinator.intake import Ends, Partition, as_ends, as_moved, bounded, by_topic, in_step, ranges_by_topic
 from holdfast.coordinator.publishing import OutboxStore, Publishing
 from holdfast.kafka.admin import Admin
 from holdfast.kafka.consumer import RangeReader
@@ -70,10 +70,19 @@ class Backfill:
     def _of_topics(self, topics: Set[TopicName], at: Ends, together: Mapping[QueryId, Program], remap: Ends) -> Piece:
         ends = {p: end for p, end in remap.items() if p[0] in topics}
         starts = self._starts(at, ends)
-        until = bounded(starts, ends, self._settings.max_records_per_tick)
+        until = self._until(starts, ends, together)
         last = all(until[p] >= end for p, end in ends.items())
         read = self._read({p: (starts[p], end) for p, end in until.items()})
         return Piece(together, TickInputs(read), as_moved(until), _part(until, ends), last)
+
+    def _until(self, starts: Ends, ends: Ends, together: Mapping[QueryId, Program]) -> dict[Partition, int]:
+        until = bounded(starts, ends, self._settings.max_records_per_tick)
+        if len(until) == 1 or not any(program.is_timed for program in together.values()):
+            return until
+        following = self._ranges.read({p: (end, end + 1) for p, end in until.items() if end < ends[p]})
+        places = zip(following.column("topic").to_pylist(), following.column("partition").to_pylist(), strict=True)
+        times = dict(zip(places, following.column("timestamp").to_pylist(), strict=True))
+        return in_step(starts, until, times, lambda time: self._admin.offsets_at(until, time))
 
     def _starts(self, at: Ends, ends: Ends) -> dict[Partition, int]:
         unread = [p for p in ends if p not in at]
@@ -123,7 +132,7 @@ class Backfill:
         starts = self._above_floor(self._starts(at, ends), ends)
         raw = {p: end for p, end in remap.items() if p[0] in topics}
         starts, ends = {**starts, **self._starts(at, raw)}, {**ends, **raw}
-        until = bounded(starts, ends, self._settings.max_records_per_tick)
+        until = self._until(starts, ends, together)
         if any(until[p] > start for p, start in starts.items()):
             read = self._read({p: (starts[p], end) for p, end in until.items()})
             decoded = {name: reading for name, reading in readings.items() if reading.topic in read}

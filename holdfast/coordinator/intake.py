@@ -1,6 +1,6 @@
 """What the next tick reads: the records that the consumer has, or, far behind, ranges for Spark to read."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -76,6 +76,24 @@ def bounded(starts: Ends, ends: Ends, most: int) -> dict[Partition, int]:
     if total <= most:
         return {p: starts[p] + n for p, n in behind.items()}
     return {p: starts[p] + -(-n * most // total) for p, n in behind.items()}
+
+
+def in_step(
+    starts: Ends, until: Ends, following: Mapping[Partition, int], offsets_at: Callable[[int], Ends]
+) -> dict[Partition, int]:
+    """Ends that leave no partition further in time than the one that is behind.
+
+    `following` are the timestamps of the records at ends where a partition does not end yet.
+    """
+    if not following:
+        return dict(until)
+    stop = min(following.values())
+    reached = offsets_at(stop)
+    return {
+        # The one that is behind goes on: there is always one that does.
+        p: end if following.get(p) == stop else max(starts[p], min(end, reached.get(p, end)))
+        for p, end in until.items()
+    }
 
 
 def ranges_by_topic(ranges: Mapping[Partition, tuple[int, int]]) -> dict[TopicName, ViewInput]:

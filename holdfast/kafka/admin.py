@@ -179,6 +179,12 @@ class Admin:
         """Each partition's last stable offset: every record before it is committed or aborted."""
         return self._offsets(partitions, LATEST, IsolationLevel.READ_COMMITTED)
 
+    def offsets_at(self, partitions: Iterable[Partition], timestamp: int) -> Mapping[Partition, int]:
+        """The first offset of each partition whose record is not older; a partition without one is left out."""
+        spec = OffsetSpec.for_timestamp(timestamp)
+        found = self._offsets(partitions, spec, IsolationLevel.READ_COMMITTED)
+        return {partition: offset for partition, offset in found.items() if offset >= 0}
+
     def written(self, partitions: Iterable[Partition]) -> Mapping[Partition, int]:
         """Where each partition ends with what is not yet committed."""
         return self._offsets(partitions, LATEST, IsolationLevel.READ_UNCOMMITTED)

@@ -1,7 +1,7 @@
 """A query ready to run: stages in order, each one SELECT on Spark and what the store does with its rows.
 
 A stage names the views that its SELECT reads. It runs in a tick that has rows for one of them; those of the others are
-empty then. `Lookup`, `Changes`, `Recall`, `Remembered` and `Groups` only add to what the others bring.
+empty then. `Lookup`, `Changes`, `Recall`, `Remembered`, `Groups` and `Due` only add to what the others bring.
 """
 
 from dataclasses import dataclass, replace
@@ -102,9 +102,32 @@ class Groups:
     schema: pa.Schema
 
 
-Input = TopicInput | ObjectInput | StateInput | Held | Lookup | Changes | Recall | Remembered | Groups
+@dataclass(frozen=True, slots=True)
+class Elapsed:
+    """The time that a tick passes, less some milliseconds, by the column of a state which keeps time by partition.
+
+    `part` is the key column that has the partition in the rows it is asked of.
+    """
+
+    state: StateId
+    column: int
+    less: int
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The rows that a state had before the tick and whose `ts` the tick passes; it does not drive the query."""
+
+    state: StateId
+    elapsed: Elapsed
+    view: str
+    schema: pa.Schema
+
+
+Input = TopicInput | ObjectInput | StateInput | Held | Lookup | Changes | Recall | Remembered | Groups | Due
 Source = TopicInput | ObjectInput
-RowsInput = ObjectInput | StateInput | Held | Lookup | Changes | Recall | Remembered | Groups
+RowsInput = ObjectInput | StateInput | Held | Lookup | Changes | Recall | Remembered | Groups | Due
 """What comes as rows."""
 
 
@@ -130,8 +153,8 @@ class MergeInto:
 
     state: StateId
     merge: Merge
-    along: RideAlong | None
-    collection: CollectionId
+    along: RideAlong | None = None
+    collection: CollectionId | None = None
     order: str | None = None
 
 
@@ -159,11 +182,24 @@ class MergeWindows:
 
 
 @dataclass(frozen=True, slots=True)
+class Put:
+    """The rows are the last ones of their keys in a state; those that the time has passed go."""
+
+    state: StateId
+    expired: Elapsed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """The rows are for the sink topic alone."""
+
+
+@dataclass(frozen=True, slots=True)
 class Hold:
     """The rows are for later stages of the query."""
 
 
-Action = Append | Upsert | MergeInto | MergeWindows | Hold
+Action = Append | Upsert | MergeInto | MergeWindows | Put | Tell | Hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +232,11 @@ class Program:
     collection: CollectionId | None
     layout: Layout
     states: tuple[tuple[StateId, Layout], ...]
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it matters how far in time its inputs are from each other: rows that wait for others expire."""
+        return any(isinstance(stage.action, Put) and stage.action.expired is not None for stage in self.stages)
 
     @property
     def rounds(self) -> int:

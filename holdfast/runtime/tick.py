@@ -19,6 +19,8 @@ from holdfast.runtime.decode import RecordDecoder
 from holdfast.runtime.program import (
     Append,
     Changes,
+    Due,
+    Elapsed,
     Groups,
     Held,
     Hold,
@@ -28,11 +30,13 @@ from holdfast.runtime.program import (
     MergeWindows,
     ObjectInput,
     Program,
+    Put,
     Recall,
     Remembered,
     RowsInput,
     Stage,
     StateInput,
+    Tell,
     TopicInput,
     Upsert,
 )
@@ -194,7 +198,7 @@ class _Run:
                 return state in self.merged
             case Held(stage=stage):
                 return (program.query, stage) in self.held
-            case Lookup() | Changes() | Recall() | Remembered() | Groups():
+            case Lookup() | Changes() | Recall() | Remembered() | Groups() | Due():
                 return False
 
     def _round(self, planned: list[tuple[Program, int]], ready: set[tuple[QueryId, int]]) -> None:
@@ -306,6 +310,18 @@ class _Run:
                 if keys is None or keeper is None or keeper.collection is None:
                     return None
                 return self.stage.lookup(keeper.collection, keys)
+            case Due(state=state, elapsed=elapsed):
+                spans = self._spans(elapsed)
+                return None if spans is None else self.stage.lookup_spans(state, spans)
+
+    def _spans(self, elapsed: Elapsed, *, all_before: bool = False) -> pa.Table | None:
+        """The time that the tick passes, by partition; with all that is before it."""
+        if elapsed.state not in self.merged:
+            return None
+        times = self.stage.state_delta(elapsed.state)
+        after, upto = (pc.subtract(times.column(f"{side}{elapsed.column}"), elapsed.less) for side in "ba")
+        nothing = pa.nulls(times.num_rows, pa.int64())
+        return pa.table({elapsed.part: times.column("k0"), "after": nothing if all_before else after, "upto": upto})
 
     def _partitions(self, program: Program) -> pa.Table:
         """The partitions that a query reads in this tick, as keys; and 0, the clock of all."""
@@ -357,14 +373,21 @@ class _Run:
             self.outcome.late[program.object] = self.outcome.late.get(program.object, 0) + late
         return rows.drop_columns(["late"])
 
-    def _apply(self, program: Program, index: int, action: Hold | Append | Upsert, rows: pa.Table) -> None:
+    def _apply(self, program: Program, index: int, action: Hold | Append | Upsert | Put | Tell, rows: pa.Table) -> None:
         self.outcome.touched.add(program.query)
         match action:
             case Hold():
                 if rows.num_rows:
                     self.held[program.query, index] = rows
+            case Tell():
+                if rows.num_rows and program.sink is not None:
+                    self.stage.append(program.query, rows)
             case Append():
                 self._append(program, rows)
+            case Put(state=state, expired=expired):
+                gone = None if expired is None else self._spans(expired, all_before=True)
+                self.stage.put(program.query, state, rows, gone)
+                self.merged.add(state)
             case Upsert(collection=collection, order=order):
                 if order:
                     rows = rows.sort_by([(name, "ascending") for name in order])
@@ -420,7 +443,8 @@ def behind(first: pa.Table | None, rows: pa.Table) -> pa.Table:
 
 
 def _merging(program: Program, action: MergeInto, rows: pa.Table) -> Merging:
-    show = None if action.along is None else Show(action.collection, action.along)
+    shown, along = action.collection, action.along
+    show = None if along is None or shown is None else Show(shown, along)
     if action.order is not None and rows.num_rows > 1:
         rows = rows.sort_by(action.order)
     return Merging(program.query, action.state, rows, action.merge, show)

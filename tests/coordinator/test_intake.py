@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.config import load
-from holdfast.coordinator.intake import Intake, as_ends, as_moved, bounded, by_topic, ranges_by_topic
+from holdfast.coordinator.intake import Intake, as_ends, as_moved, bounded, by_topic, in_step, ranges_by_topic
 from holdfast.errors import KafkaError
 from holdfast.kafka.consumer import Fetched
 from holdfast.kafka.records import RECORDS
@@ -134,3 +134,21 @@ def test_what_came_with_a_failure_comes_again(reader):
     assert reader.sought == [{(A, 0): 5}]
     again = taking.take(0)
     assert again.moved == (Moved(A, 0, 6),)
+
+
+def test_ends_in_step_stop_where_the_partition_that_is_behind_does():
+    a, b, c = ((TopicName(name), 0) for name in "abc")
+    starts, until = {a: 0, b: 5, c: 1}, {a: 10, b: 20, c: 9}
+    asked = []
+
+    def offsets_at(time: int) -> dict:
+        asked.append(time)
+        # The first has records out of order, the third has none that late.
+        return {a: 3, b: 7}
+
+    assert in_step(starts, until, {}, offsets_at) == until
+    assert asked == []
+    assert in_step(starts, until, {a: 100, b: 900}, offsets_at) == {a: 10, b: 7, c: 9}
+    assert in_step(starts, until, {a: 900, b: 100}, offsets_at) == {a: 3, b: 20, c: 9}
+    assert asked == [100, 100]
+    assert in_step({a: 4, b: 5, c: 1}, until, {b: 1}, offsets_at) == {a: 4, b: 20, c: 9}

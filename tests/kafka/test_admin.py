@@ -52,6 +52,15 @@ def test_ends_are_last_stable_offsets(admin, settings, new_topic):
     assert admin.starts([(topic, 0)]) == {(topic, 0): 0}
 
 
+def test_offsets_at_a_time_are_of_the_first_record_that_is_not_older(admin, settings, new_topic):
+    topic = new_topic()
+    for timestamp in (1_000, 3_000, 2_000):
+        write(settings, topic, b"x", timestamp=timestamp)
+    place = (topic, 0)
+    found = [admin.offsets_at([place], time) for time in (0, 1_000, 1_001, 3_000, 3_001)]
+    assert found == [{place: 0}, {place: 0}, {place: 1}, {place: 1}, {}]
+
+
 def test_a_refused_name_is_told(admin):
     with pytest.raises(KafkaError, match='topic "no/slash" cannot be created'):
         admin.create(TopicSpec(name="no/slash"))

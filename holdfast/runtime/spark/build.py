@@ -12,6 +12,7 @@ from holdfast.runtime.plan.document import QueryPlan
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.presence import Maybe, given
 from holdfast.runtime.plan.steps import (
+    FkTableTableJoin,
     Step,
     StreamAggregate,
     StreamSink,
@@ -34,6 +35,7 @@ from holdfast.runtime.program import (
     Sink,
     Stage,
     StateInput,
+    Tell,
     TopicInput,
     Upsert,
     table_schema,
@@ -46,7 +48,7 @@ from holdfast.runtime.spark.builders.aggregate import AggregateStep, Aggregation
 from holdfast.runtime.spark.builders.filter import build_table_filter
 from holdfast.runtime.spark.builders.group_by import build_table_group_by
 from holdfast.runtime.spark.builders.select import build_table_select, renamed
-from holdfast.runtime.spark.builders.sink import build_stream_sink, build_table_sink
+from holdfast.runtime.spark.builders.sink import build_stream_sink, build_table_sink, build_told_again
 from holdfast.runtime.spark.builders.source import build_table_of_topic
 from holdfast.runtime.spark.fragment import Fragment
 from holdfast.runtime.spark.meaning import Meaning
@@ -113,6 +115,8 @@ def _table(builder: Builder, sink: TableSink, collection: CollectionId) -> Table
     aggregate = _aggregate_below(top)
     if aggregate is None:
         table = builder.table(top)
+        if builder.told_again is not None and _is_fk_join(top):
+            builder.add_stage(build_told_again(builder.told_again, table), Tell())
     else:
         final = _is_final(top, aggregate)
         if isinstance(aggregate, StreamWindowedAggregate) and (final or closes(aggregate)):
@@ -225,6 +229,13 @@ def _order(table: TableRelation, *, final: bool) -> tuple[str, ...]:
         return ("present", *table.keys[-2:])
     scalars = [f"k{i}" for i, type_ in enumerate(table.key_types[:-2]) if isinstance(type_, Scalar)]
     return (table.keys[-1], *scalars)
+
+
+def _is_fk_join(step: Step) -> bool:
+    """A join by a foreign key and at most its projection."""
+    while isinstance(step, TableSelect):
+        step = step.source
+    return isinstance(step, FkTableTableJoin)
 
 
 def _used(step: Step, bottom: Step) -> frozenset[str]:

@@ -5,14 +5,18 @@ relation it gives is over what the stage before has left: held rows, or the delt
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
+
+import pyarrow as pa
 
 from holdfast.errors import Feature, NotYetSupported, PlanError
 from holdfast.names import ObjectName, StateId, TopicName
 from holdfast.runtime.expressions.parse import parse_schema
 from holdfast.runtime.plan.document import QueryPlan
 from holdfast.runtime.plan.steps import (
+    FkTableTableJoin,
+    JoinType,
     SourceStep,
     Step,
     StreamFilter,
@@ -24,6 +28,7 @@ from holdfast.runtime.plan.steps import (
     StreamSelectKey,
     StreamSelectKeyV1,
     StreamSource,
+    StreamStreamJoin,
     StreamTableJoin,
     TableFilter,
     TableSelect,
@@ -38,11 +43,17 @@ from holdfast.runtime.plan.windows import WindowInfo, shape
 from holdfast.runtime.program import (
     Action,
     Changes,
+    Due,
+    Groups,
     Held,
     Hold,
     Input,
     Lookup,
+    MergeInto,
     ObjectInput,
+    Put,
+    Recall,
+    Remembered,
     Stage,
     TopicInput,
     stream_schema,
@@ -50,13 +61,21 @@ from holdfast.runtime.program import (
 )
 from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.spark.builders.filter import build_stream_filter, build_table_filter
+from holdfast.runtime.spark.builders.fk_join import FkJoin
 from holdfast.runtime.spark.builders.flat_map import build_stream_flat_map
 from holdfast.runtime.spark.builders.group_by import (
     build_stream_group_by,
     build_stream_group_by_key,
     build_stream_group_by_v1,
 )
-from holdfast.runtime.spark.builders.join import build_stream_table_join, build_table_table_join, completed, keys_of
+from holdfast.runtime.spark.builders.join import (
+    build_stream_table_join,
+    build_table_table_join,
+    completed,
+    kept_rows,
+    keys_of,
+)
+from holdfast.runtime.spark.builders.meetings import Meetings
 from holdfast.runtime.spark.builders.select import build_stream_select, build_table_select
 from holdfast.runtime.spark.builders.select_key import (
     build_stream_select_key,
@@ -64,10 +83,19 @@ from holdfast.runtime.spark.builders.select_key import (
     build_table_select_key,
 )
 from holdfast.runtime.spark.builders.source import build_derived_stream, build_stream_source, build_table_source
+from holdfast.runtime.spark.builders.stream_join import TIMES, TIMES_MERGE, JoinSide, StreamJoin
 from holdfast.runtime.spark.fragment import Fragment
 from holdfast.runtime.spark.meaning import Meaning
-from holdfast.runtime.spark.relation import StreamRelation, TableRelation, held_stream, physical_key
-from holdfast.runtime.spark.views import decoded_view, held_view, lookup_view, object_view
+from holdfast.runtime.spark.relation import StreamRelation, TableRelation, held_stream, held_table, physical_key
+from holdfast.runtime.spark.views import (
+    decoded_view,
+    due_view,
+    groups_view,
+    held_view,
+    lookup_view,
+    object_view,
+    state_view,
+)
 from holdfast.runtime.store.port import Layout
 from holdfast.runtime.store.schemas import rows_schema
 from holdfast.types import Column
@@ -93,6 +121,8 @@ class Builder:
     inputs: dict[str, Input] = field(default_factory=dict)
     keys: Held | None = None
     round: int = 0
+    kept: dict[str, "Kept"] = field(default_factory=dict)
+    told_again: str | None = None
 
     # -- stages --------------------------------------------------------------------------------------
 
@@ -114,10 +144,17 @@ class Builder:
 
     def hold(self, fragment: Fragment) -> Held:
         """End the stage in hand by holding its rows, for the next stage to read."""
-        number = self.end_stage(fragment, Hold())
-        held = Held(number, held_view(self.plan.query_id, number), fragment.good.schema)
+        held = self.hold_beside(fragment)
+        self.inputs = {}
+        self.round += 1
         self.reads(held)
         return held
+
+    def hold_beside(self, fragment: Fragment) -> Held:
+        """Hold rows of a stage beside the one in hand, for a later one to read."""
+        self.add_stage(fragment, Hold())
+        number = len(self.stages) - 1
+        return Held(number, held_view(self.plan.query_id, number), fragment.good.schema)
 
     # -- streams -------------------------------------------------------------------------------------
 
@@ -143,6 +180,8 @@ class Builder:
                 return build_stream_group_by_v1(step, self.stream(step.source), self.meaning)
             case StreamTableJoin():
                 return self._stream_table_join(step)
+            case StreamStreamJoin():
+                return self._stream_stream_join(step)
             case _:
                 raise unbuildable(step)
 
@@ -164,6 +203,45 @@ class Builder:
         right = self._completed(held, step.right_source)
         return build_stream_table_join(step, left.over(held.view), right)
 
+    def _stream_stream_join(self, step: StreamStreamJoin) -> StreamRelation:
+        """The rows of both sides are held in their order; then they meet each other, and what is kept of their keys."""
+        left = self.stream(step.left_source)
+        of_left = set(self.inputs)
+        right = self.stream(step.right_source)
+        join = StreamJoin(step, left, right, same=set(self.inputs) == of_left)
+        times = self._state(step, "Times", TIMES)
+        before = self.reads(Recall(times, state_view(times), rows_schema(TIMES)))
+        self.add_stage(join.times(), MergeInto(times, TIMES_MERGE))
+        here = self.hold(join.arrivals(before))
+        names = ("Left", "Right")
+        states = [self._state(step, name, join.layout(side)) for name, side in zip(names, join.sides, strict=True)]
+        sides = list(zip(join.sides, states, strict=True))
+        groups = [Groups(s, here.stage, groups_view(s), rows_schema(join.layout(side))) for side, s in sides]
+        meetings = Meetings(join, here.view, tuple(map(self.reads, groups)), (None, None))
+        if join.deferred and step.join_type is not JoinType.INNER:
+            # Asked about in many ways, so it is computed once.
+            pairs = self.hold(meetings.meeting())
+            self.reads(here)
+            for source in groups:
+                self.reads(source)
+            due = tuple(self._due(join, side, state, times) for side, state in sides)
+            meetings = replace(meetings, due=due, pairs=pairs.view)
+        for side, state in sides:
+            self.add_stage(meetings.puts(side), Put(state, join.expired(side, times)))
+        return meetings.result()
+
+    def _due(self, join: StreamJoin, side: JoinSide, state: StateId, times: StateId) -> str | None:
+        """What waits on a side and the time passes."""
+        if not join.waits(side):
+            return None
+        return self.reads(Due(state, join.closed(side, times), due_view(state), rows_schema(join.layout(side))))
+
+    def _state(self, step: Step, name: str, layout: Layout) -> StateId:
+        """A state of the step."""
+        state = StateId(f"{self.plan.query_id}/{step.properties.query_context}/{name}")
+        self.states.append((state, layout))
+        return state
+
     # -- tables --------------------------------------------------------------------------------------
 
     def table(self, step: Step) -> TableRelation:
@@ -178,6 +256,8 @@ class Builder:
                 return build_table_select_key(step, self.table(step.source))
             case TableTableJoin():
                 return self._table_table_join(step)
+            case FkTableTableJoin():
+                return self._fk_join(step)
             case _:
                 raise unbuildable(step)
 
@@ -193,14 +273,54 @@ class Builder:
         stage = self.keys.stage
         found = self.reads(Lookup(name, stage, lookup_view(self.plan.query_id, stage, name), rows_schema(layout)))
         changed = self.reads(Changes(name, object_view(name), table_schema(layout)))
-        return completed(schema, self.keys.view, found, changed, window)
+        return completed(schema.key, schema.row, window, keys=self.keys.view, found=found, changed=changed)
 
     def _table_table_join(self, step: TableTableJoin) -> TableRelation:
         """First the keys that changed on any side; then all sides are asked for them."""
         if self.keys is not None:
             return build_table_table_join(step, self.table(step.left_source), self.table(step.right_source))
-        held = self.hold(keys_of([self.table(source) for source in _leaves(step)]))
+        leaves = _leaves(step)
+        tables = [self.table(leaf) for leaf in leaves]
+        kept = [
+            (leaf, self._keep(leaf, table))
+            for leaf, table in zip(leaves, tables, strict=True)
+            if isinstance(leaf, FkTableTableJoin)
+        ]
+        held = self.hold(keys_of(tables))
+        for leaf, found in kept:
+            self.reads(found.changes)
+            self.add_stage(kept_rows(found.table, found.changes.view), Put(found.state))
+            self.kept[leaf.properties.query_context] = found
         return self._completed(held, step)
+
+    def _keep(self, step: FkTableTableJoin, table: TableRelation) -> "Kept":
+        """Have a state keep the rows of a table that is no object, for a join to ask for them."""
+        layout = Layout(table.key_types, tuple(c.type for c in table.value))
+        return Kept(table, self._state(step, "Rows", layout), self.hold_beside(held_table(table)), rows_schema(layout))
+
+    def _completed_of_kept(self, kept: "Kept", keys: Held) -> TableRelation:
+        lookup = Remembered(kept.state, keys.stage, state_view(kept.state), kept.schema)
+        found, changed = self.reads(lookup), self.reads(kept.changes)
+        return completed(kept.table.key, kept.table.value, None, keys=keys.view, found=found, changed=changed)
+
+    def _fk_join(self, step: FkTableTableJoin) -> TableRelation:
+        """First what changes on both sides; then the left rows that name what changed, and the right rows they name."""
+        if self.keys is not None:
+            kept = self.kept.get(step.properties.query_context)
+            if kept is None:
+                raise unbuildable(step)
+            return self._completed_of_kept(kept, self.keys)
+        join = FkJoin(step, self.table(step.left_source), self.table(step.right_source), self.meaning)
+        state = self._state(step, "Named", join.layout)
+        changes, right = self.hold_beside(join.changes()), self.hold_beside(join.changed_right())
+        asked = self.hold(join.asked())
+        self.reads(changes)
+        self.add_stage(join.puts(changes.view), Put(state))
+        self.reads(right)
+        named_by = self.reads(Groups(state, right.stage, groups_view(state), rows_schema(join.layout)))
+        named = self._completed(asked, step.right_source)
+        self.told_again = join.told_again(changes.view, named)
+        return join.result(changes.view, named_by, named)
 
     def _completed(self, held: Held, step: Step) -> TableRelation:
         self.keys = held
@@ -208,6 +328,16 @@ class Builder:
             return self.table(step)
         finally:
             self.keys = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A table inside a join that is no object: the state that has its rows, and what changes of them in the tick."""
+
+    table: TableRelation
+    state: StateId
+    changes: Held
+    schema: pa.Schema
 
 
 def _leaves(step: Step) -> list[Step]:

@@ -50,8 +50,8 @@ class Fragment:
 
     @property
     def good(self) -> "Fragment":
-        """What is left when the bad rows are sorted out."""
-        return Fragment(self.sql, tuple(column for column in self.columns if column is not BAD))
+        """What is left when the bad rows are sorted out and the late ones counted."""
+        return Fragment(self.sql, tuple(column for column in self.columns if column not in (BAD, LATE)))
 
 
 @dataclass(frozen=True, slots=True)

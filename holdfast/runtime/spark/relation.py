@@ -13,7 +13,7 @@ from enum import Enum
 
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.plan.windows import WindowInfo
-from holdfast.runtime.spark.fragment import BAD, HDR, OFF, PART, PRESENT, TS, Fragment, column
+from holdfast.runtime.spark.fragment import BAD, HDR, OFF, PART, PRESENT, TS, Fragment, FragmentColumn, column
 from holdfast.types import Column, Scalar, SqlType
 
 REST = ("present", "ts", "part", "off", "bad")
@@ -115,6 +115,16 @@ def held_stream(source: StreamRelation) -> Fragment:
     columns = [column(f"k{i}", type_) for i, type_ in enumerate(source.key_types)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
     return Fragment(source.sql, (*columns, PRESENT, TS, PART, OFF, BAD, *([HDR] if source.headers else ())))
+
+
+def held_table(source: TableRelation) -> Fragment:
+    """What changes of a table, to be held."""
+    columns = [column(f"k{i}", type_) for i, type_ in enumerate(source.key_types)]
+    for side in Side:
+        columns.append(FragmentColumn(f"{side.value}_present", PRESENT.spark, PRESENT.arrow))
+        columns += [column(f"{side.value}{i}", c.type) for i, c in enumerate(source.value)]
+        columns.append(column(f"{side.value}_ts", Scalar.BIGINT))
+    return Fragment(source.sql, tuple(columns))
 
 
 def key_columns(key: Iterable[Column], value: Iterable[Column]) -> list[ScopeColumn]:

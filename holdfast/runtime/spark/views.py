@@ -39,5 +39,9 @@ def groups_view(state: StateId) -> str:
     return "g_" + _digest(state)
 
 
+def due_view(state: StateId) -> str:
+    return "w_" + _digest(state)
+
+
 def _digest(text: str) -> str:
     return sha1(text.encode(), usedforsecurity=False).hexdigest()[:12]

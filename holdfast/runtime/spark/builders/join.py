@@ -11,9 +11,9 @@ from holdfast.errors import PlanError
 from holdfast.runtime.plan.presence import Maybe, given
 from holdfast.runtime.plan.steps import JoinType, StreamTableJoin, TableTableJoin
 from holdfast.runtime.plan.windows import WindowInfo
-from holdfast.runtime.spark.fragment import Fragment, column
+from holdfast.runtime.spark.fragment import PRESENT, TS, Fragment, column
 from holdfast.runtime.spark.relation import Side, StreamRelation, TableRelation, physical_key
-from holdfast.types import Column, Schema
+from holdfast.types import Column
 
 PRESENT_WHEN = {
     JoinType.INNER: "l.{0}_present AND r.{0}_present",
@@ -23,20 +23,28 @@ PRESENT_WHEN = {
 }
 
 
-def completed(schema: Schema, keys: str, found: str, changed: str, window: WindowInfo | None = None) -> TableRelation:
+def completed(
+    key: Sequence[Column],
+    value: Sequence[Column],
+    window: WindowInfo | None,
+    *,
+    keys: str,
+    found: str,
+    changed: str,
+) -> TableRelation:
     """A table's rows of some keys: as `changed` in the tick has them, else as they were `found` before it."""
-    names = [f"k{i}" for i in range(len(physical_key(schema.key, window)))]
+    names = [f"k{i}" for i in range(len(physical_key(key, window)))]
     chosen = [f"h.{name}" for name in names]
     for side in Side:
         prefix = side.value
         chosen.append(f"coalesce(d.{prefix}_present, f.ts IS NOT NULL) AS {prefix}_present")
-        chosen += [f"IF(d.a_present IS NULL, f.c{i}, d.{prefix}{i}) AS {prefix}{i}" for i in range(len(schema.row))]
+        chosen += [f"IF(d.a_present IS NULL, f.c{i}, d.{prefix}{i}) AS {prefix}{i}" for i in range(len(value))]
         chosen.append(f"IF(d.a_present IS NULL, f.ts, d.{prefix}_ts) AS {prefix}_ts")
     sql = (
         f"SELECT {', '.join(chosen)} FROM (SELECT DISTINCT {', '.join(names)} FROM {keys}) h "
         f"LEFT JOIN {changed} d ON {_same(names, 'h', 'd')} LEFT JOIN {found} f ON {_same(names, 'h', 'f')}"
     )
-    return TableRelation(sql, schema.key, schema.row, window)
+    return TableRelation(sql, tuple(key), tuple(value), window)
 
 
 def keys_of(tables: Sequence[TableRelation]) -> Fragment:
@@ -47,6 +55,15 @@ def keys_of(tables: Sequence[TableRelation]) -> Fragment:
     keys = ", ".join(first.keys)
     sql = " UNION ".join(f"SELECT {keys} FROM ({table.sql})" for table in tables)
     return Fragment(sql, tuple(column(f"k{i}", type_) for i, type_ in enumerate(first.key_types)))
+
+
+def kept_rows(source: TableRelation, changed: str) -> Fragment:
+    """The rows of a table that a state keeps, by what changes: `k0.., c0.., ts, present`."""
+    values = [f"a{i} AS c{i}" for i in range(len(source.value))]
+    chosen = ", ".join([*source.keys, *values, "coalesce(a_ts, b_ts) AS ts", "a_present AS present"])
+    columns = [column(f"k{i}", t) for i, t in enumerate(source.key_types)]
+    columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
+    return Fragment(f"SELECT {chosen} FROM {changed} WHERE a_present OR b_present", (*columns, TS, PRESENT))
 
 
 def build_stream_table_join(step: StreamTableJoin, left: StreamRelation, right: TableRelation) -> StreamRelation:
@@ -61,7 +78,7 @@ def build_stream_table_join(step: StreamTableJoin, left: StreamRelation, right: 
         f"SELECT {', '.join(chosen)} FROM (SELECT * FROM ({left.sql}) WHERE present) l {kind} "
         f"(SELECT * FROM ({right.sql}) WHERE a_present) r ON {_same(left.keys, 'l', 'r')}"
     )
-    key = _named(left.key, step.key_column_name)
+    key = named_key(left.key, step.key_column_name)
     return StreamRelation(sql, key, left.value + right.value, left.headers, left.window)
 
 
@@ -79,11 +96,11 @@ def build_table_table_join(step: TableTableJoin, left: TableRelation, right: Tab
             ]
         chosen.append(f"greatest(l.{prefix}_ts, r.{prefix}_ts) AS {prefix}_ts")
     sql = f"SELECT {', '.join(chosen)} FROM ({left.sql}) l JOIN ({right.sql}) r ON {_same(left.keys, 'l', 'r')}"
-    key = _named(left.key, step.key_column_name)
+    key = named_key(left.key, step.key_column_name)
     return TableRelation(sql, key, left.value + right.value, left.window)
 
 
-def _named(key: Sequence[Column], name: Maybe[str]) -> tuple[Column, ...]:
+def named_key(key: Sequence[Column], name: Maybe[str]) -> tuple[Column, ...]:
     given_name = given(name)
     return tuple(key) if given_name is None or len(key) != 1 else (replace(key[0], name=given_name),)
 

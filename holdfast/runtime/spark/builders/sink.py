@@ -28,3 +28,12 @@ def build_table_sink(step: TableSink, source: TableRelation) -> Fragment:
     chosen = [*source.keys, *values, f"{ts} AS ts", "a_present AS present"]
     sql = timed(f"SELECT {', '.join(chosen)} FROM ({source.sql})", step.timestamp_column)
     return Fragment(sql, (*columns, TS, PRESENT))
+
+
+def build_told_again(deletes: str, source: TableRelation) -> Fragment:
+    """Deletes (`k0.., ts`) as records of a table's topic."""
+    columns = [column(f"k{i}", type_) for i, type_ in enumerate(source.key_types)]
+    values = [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
+    nothing = [f"CAST(NULL AS {value.spark}) AS {value.name}" for value in values]
+    sql = f"SELECT {', '.join([*source.keys, *nothing])}, ts, false AS present FROM ({deletes})"
+    return Fragment(sql, (*columns, *values, TS, PRESENT))

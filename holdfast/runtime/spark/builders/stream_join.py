@@ -1,0 +1,184 @@
+"""Joins of two streams by key within a span of time.
+
+The rows of both sides come in one order: each partition of a topic in its own, and of several the one first that is
+behind in time. A row meets those of the other side that came before it, as many as are kept. Each side's rows are kept
+until the side's own time is past them by the window and its grace period.
+
+A row that nothing has met gives a result of its own where the join's kind asks for one: at once, or, when the grace
+period is told, once the stream time is past the end of its window and the grace period. All times are by partition.
+"""
+
+from dataclasses import dataclass
+
+from holdfast.errors import PlanError
+from holdfast.names import StateId
+from holdfast.runtime.plan.presence import given
+from holdfast.runtime.plan.steps import JoinType, StreamStreamJoin
+from holdfast.runtime.program import Elapsed
+from holdfast.runtime.spark.fragment import BAD, LATE, PART, TS, Fragment, FragmentColumn, column
+from holdfast.runtime.spark.relation import StreamRelation
+from holdfast.runtime.store.port import Layout, Merge
+from holdfast.types import Column, Scalar
+
+DAY_MS = 86_400_000
+
+TIMES = Layout((Scalar.INTEGER,), (Scalar.BIGINT, Scalar.BIGINT, Scalar.BIGINT, Scalar.BIGINT))
+"""The state that keeps time by partition: stream time, the left side's, the right side's; how many ticks it had."""
+TIMES_MERGE = Merge(
+    initial=("CAST(NULL AS BIGINT)", "CAST(NULL AS BIGINT)", "CAST(NULL AS BIGINT)", "CAST(0 AS BIGINT)"),
+    merged=("greatest(s0, p0)", "greatest(s1, p1)", "greatest(s2, p2)", "s3 + p3"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSide:
+    """One side: 0 is the left one. A row meets those of the other side from `back` before to `ahead` after it."""
+
+    number: int
+    value: tuple[Column, ...]
+    back: int
+    ahead: int
+    outer: bool
+
+    @property
+    def prefix(self) -> str:
+        return "lr"[self.number]
+
+    @property
+    def columns(self) -> list[str]:
+        """Its values in rows of both sides."""
+        return [f"{self.prefix}{i}" for i in range(len(self.value))]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamJoin:
+    """A join on its way. `same` tells that both sides are the same rows, which come first to the left."""
+
+    step: StreamStreamJoin
+    left: StreamRelation
+    right: StreamRelation
+    same: bool
+
+    def __post_init__(self) -> None:
+        if self.left.key_types != self.right.key_types:
+            raise PlanError("a join's streams have keys of different types")
+
+    # -- what the step says --------------------------------------------------------------------------
+
+    @property
+    def sides(self) -> tuple[JoinSide, JoinSide]:
+        before, after, kind = self.step.before.millis, self.step.after.millis, self.step.join_type
+        return (
+            JoinSide(0, self.left.value, before, after, kind in (JoinType.LEFT, JoinType.OUTER)),
+            JoinSide(1, self.right.value, after, before, kind in (JoinType.RIGHT, JoinType.OUTER)),
+        )
+
+    @property
+    def deferred(self) -> bool:
+        """Whether rows that nothing has met wait for the end of their window."""
+        return given(self.step.grace) is not None
+
+    @property
+    def grace(self) -> int:
+        grace = given(self.step.grace)
+        size = self.step.before.millis + self.step.after.millis
+        return max(DAY_MS - size, 0) if grace is None else grace.millis
+
+    @property
+    def retention(self) -> int:
+        return self.step.before.millis + self.step.after.millis + self.grace
+
+    def waits(self, side: JoinSide) -> bool:
+        return side.outer and self.deferred
+
+    # -- states --------------------------------------------------------------------------------------
+
+    def layout(self, side: JoinSide) -> Layout:
+        """By key: the tick of its partition in which a row came, the partition, its number there."""
+        key = self.left.key_types
+        value = tuple(c.type for c in side.value)
+        waiting = (Scalar.BOOLEAN,) if self.waits(side) else ()
+        return Layout((*key, Scalar.BIGINT, Scalar.INTEGER, Scalar.BIGINT), (*value, *waiting), len(key))
+
+    def expired(self, side: JoinSide, times: StateId) -> Elapsed:
+        # One more: a row must not go before the time has passed it.
+        return Elapsed(times, 1 + side.number, self.retention + 1, f"k{len(self.keys) + 1}")
+
+    def closed(self, side: JoinSide, times: StateId) -> Elapsed:
+        """Windows end before the stream time; timestamps are whole."""
+        return Elapsed(times, 0, side.ahead + self.grace + 1, f"k{len(self.keys) + 1}")
+
+    # -- the rows that come --------------------------------------------------------------------------
+
+    @property
+    def keys(self) -> list[str]:
+        return self.left.keys
+
+    def times(self) -> Fragment:
+        """The times that the tick reaches, by partition: `k0, p0.., ts, bad`."""
+        best = [f"max(IF({condition}, ts, NULL))" for condition in ("bad = 0", _own(0), _own(1))]
+        chosen = [f"{sql} AS p{i}" for i, sql in enumerate((*best, "1L"))]
+        sql = f"SELECT part AS k0, {', '.join(chosen)}, {best[0]} AS ts, bad FROM ({self._both()}) GROUP BY part, bad"
+        columns = [column("k0", Scalar.INTEGER), *(column(f"p{i}", t) for i, t in enumerate(TIMES.value))]
+        return Fragment(sql, (*columns, TS, BAD))
+
+    def arrivals(self, before: str) -> Fragment:
+        """The rows of both sides with their place in the order, and the times at which they come.
+
+        `at, src, part, n, side` is the place; `tick` counts the ticks of the partition; `st` is the stream time then,
+        `own` and `other` are those of the sides; `ends_l` and `ends_r` those of the sides when the tick is over. The
+        view `before` has the times before the tick.
+        """
+        queue = "PARTITION BY bad, src, part"
+        number = f"CAST(row_number() OVER ({queue}, side ORDER BY off) AS BIGINT)"
+        placed = f"SELECT *, {number} AS n, max(ts) OVER ({queue} ORDER BY off) AS at FROM ({self._both()})"
+        so_far = "PARTITION BY bad, part ORDER BY at, src, n, side ROWS UNBOUNDED PRECEDING"
+        running = [
+            f"greatest(max({what}) OVER ({so_far}), b.{name}) AS {name}"
+            for what, name in (("ts", "st"), ("IF(side = 0, ts, NULL)", "lt"), ("IF(side = 1, ts, NULL)", "rt"))
+        ]
+        ends = [f"max({name}) OVER (PARTITION BY bad, part) AS ends_{name[0]}" for name in ("lt", "rt")]
+        known = (
+            f"SELECT a.*, coalesce(b.ticks, 0) + 1 AS tick, {', '.join(running)} FROM ({placed}) a LEFT JOIN "
+            f"(SELECT k0 AS b_part, c0 AS st, c1 AS lt, c2 AS rt, c3 AS ticks FROM {before}) b ON part = b_part"
+        )
+        values = [name for side in self.sides for name in side.columns]
+        chosen = [*self.keys, *values, "side", "ts", "part", "n", "src", "at", "tick", "st"]
+        late = f"IF(bad = 0 AND ts <= IF(side = 0, lt, rt) - {self.retention}, 1L, 0L) AS late"
+        chosen += ["IF(side = 0, lt, rt) AS own", "IF(side = 0, rt, lt) AS other", *ends, late, "bad"]
+        columns = [column(f"k{i}", type_) for i, type_ in enumerate(self.left.key_types)]
+        columns += [column(n, c.type) for side in self.sides for n, c in zip(side.columns, side.value, strict=True)]
+        columns += [_number("side"), TS, PART, _long("n"), _number("src")]
+        columns += [_long(name) for name in ("at", "tick", "st", "own", "other", "ends_l", "ends_r")]
+        return Fragment(f"SELECT {', '.join(chosen)} FROM ({known})", (*columns, LATE, BAD))
+
+    def _both(self) -> str:
+        """The rows of both sides that can be joined: a row without a key or a value cannot."""
+        joined = " AND ".join(["present", *(f"{key} IS NOT NULL" for key in self.keys)])
+        branches = []
+        for side, source, src in ((0, self.left, 0), (1, self.right, 0 if self.same else 1)):
+            values = [
+                f"c{i} AS {name}" if found.number == side else f"CAST(NULL AS {c.spark}) AS {name}"
+                for found in self.sides
+                for i, (name, c) in enumerate(typed(found))
+            ]
+            chosen = [*self.keys, *values, f"{side} AS side", f"{src} AS src", "ts", "part", "off", "bad"]
+            branches.append(f"SELECT {', '.join(chosen)} FROM ({source.sql}) WHERE bad > 0 OR ({joined})")
+        return " UNION ALL ".join(branches)
+
+
+def _own(side: int) -> str:
+    return f"bad = 0 AND side = {side}"
+
+
+def typed(side: JoinSide) -> list[tuple[str, FragmentColumn]]:
+    """A side's values in rows of both sides, with their types."""
+    return [(name, column(name, c.type)) for name, c in zip(side.columns, side.value, strict=True)]
+
+
+def _long(name: str) -> FragmentColumn:
+    return column(name, Scalar.BIGINT)
+
+
+def _number(name: str) -> FragmentColumn:
+    return column(name, Scalar.INTEGER)
