@@ -5,7 +5,7 @@ when the records of a topic spell a JSON name in a way that their decoder did no
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -270,14 +270,15 @@ class _Run:
         derived: dict[str, str] = {}
         uses: dict[str, int] = {}
         for program, index in chosen:
+            passes_on = isinstance(program.stages[index].action, Append | Hold)
             for source in program.stages[index].inputs:
                 match source:
                     case TopicInput():
-                        self._topic(program, source, inputs, derived)
+                        self._topic(program, source, inputs, derived, headers=passes_on)
                         uses[source.view] = uses.get(source.view, 0) + 1
                     case ObjectInput(name=name) if name not in self.objects and name in self._inputs(program).decoded:
                         read = self._inputs(program).decoded[name]
-                        self._topic(program, read, inputs, derived)
+                        self._topic(program, read, inputs, derived, headers=passes_on)
                         derived[source.view] = f"SELECT *, NOT tombstone AS present FROM {read.view} WHERE bad = 0"
                     case _:
                         rows = self._rows(program, source)
@@ -342,9 +343,20 @@ class _Run:
         return pa.table({"k0": pa.array(sorted(found), pa.int32())})
 
     def _topic(
-        self, program: Program, source: TopicInput, inputs: dict[str, ViewInput], derived: dict[str, str]
+        self,
+        program: Program,
+        source: TopicInput,
+        inputs: dict[str, ViewInput],
+        derived: dict[str, str],
+        *,
+        headers: bool,
     ) -> None:
-        inputs[topic_view(source.topic)] = self._inputs(program).topics.get(source.topic, RECORDS.empty_table())
+        view, records = topic_view(source.topic), self._inputs(program).topics.get(source.topic, RECORDS.empty_table())
+        if isinstance(records, TopicRange):
+            known = inputs.get(view)
+            wanted = headers or bool(source.decoder.schema.headers)
+            records = replace(records, headers=wanted or (isinstance(known, TopicRange) and known.headers))
+        inputs[view] = records
         derived[source.view] = self.decoder.sql(source)
 
     def _sorted_out(self, stage: Stage, rows: pa.Table) -> pa.Table:

@@ -47,10 +47,11 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True)
 class TopicRange:
-    """A stretch of a topic that Spark reads itself."""
+    """A stretch of a topic that Spark reads itself; headers of records only when someone wants them."""
 
     topic: TopicName
     ranges: tuple[OffsetRange, ...]
+    headers: bool = True
 
 
 LOCAL_ROWS = 10_000
@@ -206,9 +207,9 @@ class Engine:
         ends = {str(r.partition): r.end for r in source.ranges}
         parts = [r.partition for r in source.ranges]
         reader = self._sessions.large.read.format("kafka").options(**self._kafka_options)
-        headers = f"CAST(headers AS {spark_type(HEADERS)}) AS hdr"
+        headers = f"CAST({'headers' if source.headers else 'NULL'} AS {spark_type(HEADERS)}) AS hdr"
         frame = (
-            reader.option("includeHeaders", "true")
+            reader.option("includeHeaders", str(source.headers).lower())
             .option("assign", json.dumps({source.topic: parts}))
             .option("startingOffsets", json.dumps({source.topic: starts}))
             .option("endingOffsets", json.dumps({source.topic: ends}))
