@@ -362,6 +362,10 @@ class Service:
         """The time that a query would be answered for, and which bound decided."""
         return explained(self._times.choose(bound.tables, bound.as_of), self._clock.read_time())
 
+    def dated(self, bound: BoundSelect | BoundRead) -> BoundSelect | BoundRead:
+        """A pull with the `now()` of its AS OF as what it is now."""
+        return bound if bound.as_of is None else replace(bound, as_of=bound.as_of.dated(self._clock.read_time()))
+
     def left_ms(self, bound: BoundSelect | BoundRead) -> int:
         """Milliseconds until the time that a pull asks for has come."""
         return self._times.left_ms(bound.tables, bound.as_of)

@@ -114,7 +114,7 @@ class Api:
             self.lookups.learn(found, bound, catalog)
         try:
             if isinstance(bound, BoundRead) or (isinstance(bound, BoundSelect) and bound.kind is SelectKind.PULL):
-                await self._until_final(bound, request)
+                bound = await self._until_final(bound, request)
                 with PULL_SECONDS.time():
                     result = await self.threaded(self.service.pull, bound, told.properties.get(TRANSACTION))
                 return StreamingResponse(pull_parts(result, framing), media_type=framing.media_type)
@@ -139,12 +139,19 @@ class Api:
             raise statement_problem(error, text, ()) from error
         return PrintResponse(tail, Printer(interval=asked.interval, limit=asked.limit), self.pushes)
 
-    async def _until_final(self, bound: BoundSelect | BoundRead, request: Request | Client) -> None:
-        """Wait for a time that is still to come, without a thread; a client that goes does not wait."""
-        while bound.as_of is not None and (left := await self.threaded(self.service.left_ms, bound)) > 0:
+    async def _until_final(self, bound: BoundSelect | BoundRead, request: Request | Client) -> BoundSelect | BoundRead:
+        """Wait for a time that is still to come, without a thread; a client that goes does not wait.
+
+        Gives the query with `now()` as what it was when the query came.
+        """
+        if bound.as_of is None:
+            return bound
+        bound = await self.threaded(self.service.dated, bound)
+        while (left := await self.threaded(self.service.left_ms, bound)) > 0:
             if self.pushes.stopping or await request.is_disconnected():
                 raise Problem(Code.SHUTTING_DOWN, "the query ended before its time came")
             await anyio.sleep(min(left / 1000, LOOK_AGAIN))
+        return bound
 
     async def close_query(self, request: Request) -> Response:
         id = (await read_object(request)).get("queryId")

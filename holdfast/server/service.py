@@ -173,6 +173,9 @@ class Service(Protocol):
 
     def explain_timestamp(self, bound: BoundSelect | BoundRead) -> str: ...
 
+    def dated(self, bound: BoundSelect | BoundRead) -> BoundSelect | BoundRead:
+        """A pull with the `now()` of its AS OF as what it is now."""
+
     def left_ms(self, bound: BoundSelect | BoundRead) -> int:
         """Milliseconds until the time that a pull asks for has come."""
 

@@ -46,6 +46,10 @@ class BoundAsOf:
     moment: Moment
     at_least: bool = False
 
+    def dated(self, now: int) -> "BoundAsOf":
+        """With `now()` as the number that it is now: a time that is waited for must not move on."""
+        return replace(self, moment=replace(self.moment, millis=self.moment.at(now), from_now=False))
+
 
 def bind_as_of(as_of: sql.AsOf | None) -> BoundAsOf | None:
     return BoundAsOf(bind_moment(as_of.time), as_of.at_least) if as_of is not None else None

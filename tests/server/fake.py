@@ -4,7 +4,7 @@ import itertools
 import queue
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -204,6 +204,8 @@ class FakeService:
         self.pulled_in: list[str | None] = []
         self.printed: list[dict[str, object]] = []
         self.failing_print = False
+        self.now = 1_000
+        self.asked_at: list[int] = []
         self.left = 0
         """Milliseconds until the time of an AS OF has come; less each time that it is asked for."""
         self.backups = FakeBackups()
@@ -275,8 +277,15 @@ class FakeService:
     def explain_timestamp(self, bound: BoundSelect) -> str:
         return f"query time: 1 of {bound.relation.name}"
 
+    def dated(self, bound: BoundSelect) -> BoundSelect:
+        assert bound.as_of is not None
+        return replace(bound, as_of=bound.as_of.dated(self.now))
+
     def left_ms(self, bound: BoundSelect) -> int:
         assert bound.as_of is not None
+        assert not bound.as_of.moment.from_now
+        self.asked_at.append(bound.as_of.moment.millis)
+        self.now += 50
         left, self.left = self.left, max(0, self.left - 50)
         return left
 

@@ -211,6 +211,13 @@ def test_a_time_that_is_still_to_come_is_waited_for_without_a_thread(http: httpx
     assert service.left == 0
 
 
+def test_now_does_not_move_on_while_it_is_waited_for(http: httpx.Client, service: FakeService) -> None:
+    service.left = 120
+    answer = http.post("/query-stream", json={"sql": "SELECT id, total FROM totals AS OF now() + 120;"})
+    assert list(lines(answer)) == [{"queryId": None, **HEADER}, ["a", 3]]
+    assert set(service.asked_at) == {1_120}
+
+
 def test_a_time_that_is_none_is_told_with_its_place(http: httpx.Client) -> None:
     answer = http.post("/query-stream", json={"sql": "SELECT id, total FROM totals AS OF 'soon';"})
     assert answer.status_code == 400
