@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import catch_up, holds, latency, memory, serving, store
+from bench import catch_up, holds, latency, memory, serving, store, subscribe
 
 PARTS = {
     "catch-up": catch_up.measure,
@@ -16,6 +16,7 @@ PARTS = {
     "serving": serving.measure,
     "holds": holds.measure,
     "memory": memory.measure,
+    "subscribe": subscribe.measure,
 }
 
 

@@ -1,4 +1,6 @@
-"""A load of requests, in a process of its own: python -m bench.asking pulls|statements|pushes URL CONNECTIONS ...
+"""A load of requests, in a process of its own: python -m bench.asking pulls|statements|pushes|delays URL CONNECTIONS
+
+or: python -m bench.asking snapshot URL SQL ROWS
 
 Sockets and a few bytes of HTTP/1.1, so that the server is measured and not its client.
 """
@@ -96,8 +98,58 @@ async def pushes(url: str, connections: int, sql: str, rows: int) -> None:
     print(json.dumps({"seconds": time.perf_counter() - began[0]}), flush=True)
 
 
+async def snapshot(url: str, sql: str, rows: int) -> None:
+    """Read so many rows of one answer; prints the seconds until the first, and until the last."""
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    began = time.perf_counter()
+    writer.write(request(sql))
+    first, seen = 0.0, 0
+    while seen < rows:
+        seen += (await reader.read(1 << 20)).count(b"]\n")
+        first = first or (time.perf_counter() - began if seen else 0.0)
+    print(json.dumps({"first": first, "seconds": time.perf_counter() - began}), flush=True)
+    writer.close()
+
+
+async def delays(url: str, connections: int, sql: str, rows: int) -> None:
+    """Follow a SUBSCRIBE; prints how many milliseconds after their times rows arrived."""
+    address = urlsplit(url)
+    late: list[float] = []
+    writers: list[asyncio.StreamWriter] = []
+
+    async def opened() -> asyncio.StreamReader:
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        writers.append(writer)
+        writer.write(request(sql))
+        while b"columnNames" not in await reader.readline():
+            pass
+        return reader
+
+    async def follow(reader: asyncio.StreamReader) -> None:
+        seen = 0
+        while seen < rows:
+            line = await reader.readline()
+            if line.startswith(b"["):
+                time_, diff, *_ = json.loads(line)
+                seen += diff > 0
+                late.append(1000 * time.time() - time_)
+
+    readers = [await opened() for _ in range(connections)]
+    print("open", flush=True)
+    await asyncio.gather(*map(follow, readers))
+    late.sort()
+    print(json.dumps({"p50": late[len(late) // 2], "p99": late[int(len(late) * 0.99)]}), flush=True)
+
+
 def main() -> None:
     what, url, connections, *rest = sys.argv[1:]
+    if what == "snapshot":
+        asyncio.run(snapshot(url, connections, int(rest[0])))
+        return
+    if what == "delays":
+        asyncio.run(delays(url, int(connections), rest[0], int(rest[1])))
+        return
     if what == "pulls":
         asyncio.run(pulls(url, int(connections), float(rest[0]), rest[1], int(rest[2])))
     elif what == "statements":

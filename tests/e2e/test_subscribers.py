@@ -16,7 +16,7 @@ from holdfast.errors import HoldfastError
 from holdfast.kafka.broker import EmbeddedBroker
 
 from .cuts import Cuts, CuttingTransport
-from .server import Server, servers, wait_for
+from .server import Refused, Server, servers, wait_for
 from .topics import create_topics, producer
 
 KEYS = [f"k{n:03}" for n in range(400)]
@@ -158,7 +158,7 @@ def follow_and_cut(server: Server, *, least_cuts: int, kills: int) -> None:
     writing = Writing(server.kafka, server.service_id)
     writing.some(2_000, gone=0)
     server.sql(TABLES.format(server.service_id))
-    wait_for("the tables are full", lambda: len(server.pull("SELECT k FROM facts;")) > len(KEYS) * 0.9, 180)
+    wait_for("the tables are full", lambda: full(server), 300)
     cuts = Cuts()
     clients = [
         (Emitted if n % 2 else Subscriber)(server.url, (ALL if n % 2 else SUBSCRIBED)[n % (2 + (n + 1) % 2)], cuts, n)
@@ -189,6 +189,13 @@ def follow_and_cut(server: Server, *, least_cuts: int, kills: int) -> None:
     assert all(client.times for client in clients if isinstance(client, Subscriber))
     for client in clients:
         client.stopping.set()
+
+
+def full(server: Server) -> bool:
+    try:
+        return all(len(server.pull(f"SELECT k FROM {name};")) > len(KEYS) * 0.9 for name in ("facts", "totals"))
+    except Refused:  # they are still being built
+        return False
 
 
 def all_well(clients: list[Following]) -> bool:
