@@ -12,6 +12,7 @@ import pyarrow as pa
 from holdfast import metrics
 from holdfast.catalog.objects import CatalogObject, QueryEntry, QueryState, Stream, Table
 from holdfast.catalog.snapshot import EMPTY, Catalog
+from holdfast.catalog.system import QUERY as SYSTEM_QUERY
 from holdfast.catalog.system import SYSTEM_TABLES
 from holdfast.config import Settings
 from holdfast.coordinator import processing_log
@@ -172,7 +173,8 @@ class Cluster:
             listener(at, Outcome())
 
     def status(self, query: QueryId) -> Progress | None:
-        return self.progress.get(query)
+        """How a query fares; the system tables are always kept."""
+        return Progress(Status.RUNNING) if query == SYSTEM_QUERY else self.progress.get(query)
 
     def _start(
         self, query: QueryId, build: Callable[[], Program], *, topics: Set[TopicName] | None, latest: bool = False

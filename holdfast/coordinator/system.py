@@ -13,7 +13,6 @@ from holdfast.catalog.system import QUERY, SYSTEM_TABLES
 from holdfast.coordinator.clock import Clock
 from holdfast.coordinator.cluster import WINDOW_MS, Cluster
 from holdfast.names import CollectionId
-from holdfast.runtime.progress import Progress, Status
 from holdfast.runtime.store import schemas
 from holdfast.runtime.store.port import Layout, Store, Time
 from holdfast.types import Role
@@ -60,7 +59,6 @@ class SystemTables:
             pages = self._store.snapshot(id_, Time(self._store.frontier(id_).upper - 1))
             rows = [tuple(row.values())[:-1] for page in pages for row in page.to_pylist()]
             self._written[id_] = {row[:keys]: row[keys:] for row in rows}
-        self._cluster.progress[QUERY] = Progress(Status.RUNNING)
 
     def refresh(self) -> None:
         """Write what has changed."""

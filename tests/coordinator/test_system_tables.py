@@ -26,7 +26,9 @@ CREATE TABLE totals WITH (KAFKA_TOPIC = '{0}_totals', RETAIN HISTORY = FOR '1h')
 def ask(service: Service, text: str) -> list[tuple[Any, ...]]:
     bound = bind(parse(text)[0].statement, service.catalog, {})
     assert isinstance(bound, BoundSelect | BoundRead)
-    return [tuple(row.values()) for row in service.pull(bound).rows.to_pylist()]
+    result = service.pull(bound)
+    assert result.notice is None
+    return [tuple(row.values()) for row in result.rows.to_pylist()]
 
 
 def test_what_the_system_tables_tell(settings: Settings, sessions: Sessions) -> None:
