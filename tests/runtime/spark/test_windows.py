@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.runtime.plan.windows import HoppingWindow, TimeUnit, TumblingWindow, WindowTime
-from holdfast.runtime.spark.builders.window import STREAM_TIME, Timed, build_windows
+from holdfast.runtime.spark.builders.window import STREAM_TIME, Timed, build_windows, is_late
 from holdfast.runtime.spark.engine import Round
 from holdfast.runtime.spark.relation import StreamRelation
 from holdfast.runtime.store.schemas import rows_schema
@@ -50,10 +50,11 @@ def spark(engine, window, records, times):
         "rows": pa.Table.from_pylist(rows, schema=ROWS),
         "before": pa.Table.from_pylist(before, schema=rows_schema(STREAM_TIME)),
     }
-    found = engine.select(build_windows(window, SOURCE, "before").sql, Round(inputs, {}))
-    reached = engine.select(Timed(SOURCE).fragment().sql, Round({"rows": inputs["rows"]}, {}))
+    found = engine.select(build_windows(window, Timed(SOURCE), "before").sql, Round(inputs, {}))
+    reached = engine.select(Timed(SOURCE).fragment("before", is_late(window)).sql, Round(inputs, {}))
     for row in reached.to_pylist():
         times[row["k0"]] = max(times.get(row["k0"], 0), row["p0"])
+    assert sum(reached.column("late").to_pylist()) == len(rows) - len(set(found.column("off").to_pylist()))
     return sorted((row["off"], row["k1"], row["k2"]) for row in found.to_pylist())
 
 
@@ -93,5 +94,7 @@ def test_bad_records_pass_and_do_not_move_time(engine):
         "before": rows_schema(STREAM_TIME).empty_table(),
     }
     window = TumblingWindow(size=millis(10), grace_period=millis(0))
-    found = engine.select(build_windows(window, SOURCE, "before").sql, Round(inputs, {}))
+    found = engine.select(build_windows(window, Timed(SOURCE), "before").sql, Round(inputs, {}))
     assert sorted(found.column("off").to_pylist()) == [0, 1]
+    reached = engine.select(Timed(SOURCE).fragment("before", is_late(window)).good.sql, Round(inputs, {}))
+    assert [(row["p0"], row["late"]) for row in reached.to_pylist() if not row["bad"]] == [(5, 0)]
