@@ -1,9 +1,11 @@
 """A terminal with a program in it: what is typed goes to the program, what it shows can be looked at."""
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pexpect
@@ -40,6 +42,8 @@ class Program:
             ["-c", COMMAND, *arguments],
             dimensions=(lines, columns),
             env={name: value for name, value in environment.items() if name not in ("COLUMNS", "NO_COLOR")},
+            # Tests that run in the background ignore Ctrl-C, and a child would inherit that.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         )
         self.raw = b""
         self._screen = Answering(columns, lines, self._child.send)
