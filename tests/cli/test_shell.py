@@ -177,7 +177,7 @@ def test_a_bar_shows_how_far_a_new_query_has_come(start, service: BuildingServic
 
 
 def test_help_is_that_of_the_grammar(start) -> None:
-    shell = start(lines=60)
+    shell = start(lines=120)
     shell.type("\\?", "enter").until("RUN SCRIPT 'file'", "INSERT INTO … VALUES", "EXPLAIN")
     shell.type("help drop table", "enter").until("DROP {STREAM | TABLE} [IF EXISTS] name [DELETE TOPIC]")
     shell.type("help nonsense;", "enter").until("No statement begins with NONSENSE")

@@ -38,7 +38,7 @@ def test_a_function_is_described_in_ksqldbs_shape() -> None:
 
 
 def test_all_functions_are_listed_with_their_kind() -> None:
-    listed = {each["name"]: each for each in listed_functions("SHOW FUNCTIONS;")["functions"]}
+    listed = {each["name"]: each for each in listed_functions("SHOW FUNCTIONS;", ())["functions"]}
     assert listed["TOPK"]["type"] == "AGGREGATE"
     assert listed["LEN"] == {"name": "LEN", "type": "SCALAR", "category": "STRING"}
     assert listed.keys() == functions().keys()

@@ -64,9 +64,10 @@ GIVES_TABLE = ("table", "windowedTable", "fkTable", "streamAggregate", "streamWi
 def sample(tag: str) -> Json:
     """The step over what it needs, and with the aggregation that follows a grouping."""
     top = step(tag, **OVER.get(tag, {}))
-    if tag in GROUPS:
-        return step("streamAggregateV1", source=top, nonAggregateColumns=[], aggregationFunctions=["COUNT(ROWTIME)"])
-    return step("tableAggregateV1", source=top) if tag in TABLE_GROUPS else top
+    above = "streamAggregateV1" if tag in GROUPS else "tableAggregateV1" if tag in TABLE_GROUPS else None
+    if above is None:
+        return top
+    return step(above, source=top, nonAggregateColumns=[], aggregationFunctions=["COUNT(ROWTIME)"])
 
 
 def kind_of(tag: str) -> str:
