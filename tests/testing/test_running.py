@@ -61,7 +61,7 @@ def test_records_as_expected_pass(engine, tmp_path):
         ([A_COPY, A_COPY], "topic COPY, 2 records expected, 1 came"),
         (
             [{**A_COPY, "headers": [{"KEY": "h", "VALUE": "YQ=="}]}],
-            "topic COPY, record 1: headers h expected, none came",
+            "topic COPY, record 1: headers h=b'a' expected, none came",
         ),
         (
             [{**A_COPY, "window": {"start": 0, "end": 1, "type": "time"}}],
