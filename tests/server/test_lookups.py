@@ -33,7 +33,8 @@ class Served(FakeService):
         self.go = Event()
         self.go.set()
 
-    def pull(self, bound: BoundSelect) -> PullResult:
+    def pull(self, bound: BoundSelect, transaction: str | None = None) -> PullResult:
+        assert transaction is None
         return pull(bound, self.reading.store, None, self.reading.times)  # type: ignore[arg-type]
 
     def prepare_lookup(self, bound: BoundSelect) -> KeyLookup | None:
