@@ -67,20 +67,26 @@ async def repeated(url: str, connections: int, seconds: float, asked: Callable[[
     print(json.dumps(told), flush=True)
 
 
-async def pushes(url: str, connections: int, sql: str, rows: int) -> None:
-    """Follow a query until every connection has so many rows; says when all are open, then how long the rows took."""
-    address = urlsplit(url)
-    began: list[float] = []
-    writers: list[asyncio.StreamWriter] = []
+WRITERS: list[asyncio.StreamWriter] = []
+"""A writer that nobody keeps closes its connection."""
 
-    async def opened() -> asyncio.StreamReader:
+
+async def opened(url: str, connections: int, sql: str) -> list[asyncio.StreamReader]:
+    """Connections that each follow a query, whose header has come."""
+    address, readers = urlsplit(url), []
+    for _ in range(connections):
         reader, writer = await asyncio.open_connection(address.hostname, address.port)
-        # A writer that nobody keeps closes its connection.
-        writers.append(writer)
+        WRITERS.append(writer)
         writer.write(request(sql))
         while b"columnNames" not in await reader.readline():
             pass
-        return reader
+        readers.append(reader)
+    return readers
+
+
+async def pushes(url: str, connections: int, sql: str, rows: int) -> None:
+    """Follow a query until every connection has so many rows; says when all are open, then how long the rows took."""
+    began: list[float] = []
 
     async def follow(reader: asyncio.StreamReader) -> None:
         seen = 0
@@ -92,7 +98,7 @@ async def pushes(url: str, connections: int, sql: str, rows: int) -> None:
                 began.append(time.perf_counter())
             seen += content.count(b"]\n")
 
-    readers = [await opened() for _ in range(connections)]
+    readers = await opened(url, connections, sql)
     print("open", flush=True)
     await asyncio.gather(*map(follow, readers))
     print(json.dumps({"seconds": time.perf_counter() - began[0]}), flush=True)
@@ -114,17 +120,7 @@ async def snapshot(url: str, sql: str, rows: int) -> None:
 
 async def delays(url: str, connections: int, sql: str, rows: int) -> None:
     """Follow a SUBSCRIBE; prints how many milliseconds after their times rows arrived."""
-    address = urlsplit(url)
     late: list[float] = []
-    writers: list[asyncio.StreamWriter] = []
-
-    async def opened() -> asyncio.StreamReader:
-        reader, writer = await asyncio.open_connection(address.hostname, address.port)
-        writers.append(writer)
-        writer.write(request(sql))
-        while b"columnNames" not in await reader.readline():
-            pass
-        return reader
 
     async def follow(reader: asyncio.StreamReader) -> None:
         seen = 0
@@ -135,7 +131,7 @@ async def delays(url: str, connections: int, sql: str, rows: int) -> None:
                 seen += diff > 0
                 late.append(1000 * time.time() - time_)
 
-    readers = [await opened() for _ in range(connections)]
+    readers = await opened(url, connections, sql)
     print("open", flush=True)
     await asyncio.gather(*map(follow, readers))
     late.sort()

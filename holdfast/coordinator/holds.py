@@ -104,7 +104,10 @@ class Holds:
         A hold has none when its store was built anew: it then begins where its objects can be read.
         """
         holds, kept = {hold.id: hold for hold in self._catalog().holds.values()}, self._store.kept()
-        self._store.drop_kept([id_ for id_ in kept if id_ not in holds])
+        gone = [id_ for id_ in kept if id_ not in holds]
+        for id_ in gone:
+            self._store.put(_fact(id_), None)
+        self._store.drop_kept(gone)
         for hold in holds.values():
             wanted = tuple(CollectionId(name) for name in hold.on)
             if hold.id in kept and kept[hold.id].on == wanted:

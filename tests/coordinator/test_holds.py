@@ -198,6 +198,8 @@ def test_beyond_max_lag_a_hold_advances_by_itself(world: World) -> None:
     assert (status.advanced, status.lag_ms) == (1, 1_200_000)
     assert status.reason is not None
     assert "more than 1200000 ms behind" in status.reason
+    world.run("DROP HOLD h;")
+    assert world.store.get(f"hold/{status.hold.id}") is None
 
 
 def test_in_progress_subscribes_are_not_affected_by_advance_and_drop(world: World) -> None:
