@@ -43,6 +43,7 @@ from holdfast.kafka.tail import TopicTail
 from holdfast.kafka.writer import RecordWriter
 from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.planner.commands import replan
+from holdfast.planner.draft import Changing, Draft
 from holdfast.planner.explain import explain_plan, explain_statement
 from holdfast.runtime.decode import RecordDecoder
 from holdfast.runtime.serdes.encoding import Encoder
@@ -245,12 +246,20 @@ class Service:
 
     def _execute(self, parsed: ParsedStatement, properties: Mapping[str, str]) -> Done:
         done = self._commands.execute(parsed.statement, parsed.text, properties)
+        self._tell_system()
+        return done
+
+    def _commit(self, draft: Draft) -> list[tuple[Changing, Done]]:
+        done = self._commands.commit(draft)
+        self._tell_system()
+        return done
+
+    def _tell_system(self) -> None:
         try:
             self._system.refresh()
         except HoldfastError as error:
             # The command is written: it must not seem to have failed.
             log.warning("the system tables are behind: %s", error)
-        return done
 
     def _refresh_system(self) -> None:
         """Have system tables tell what is true now, or was a moment ago."""
@@ -351,12 +360,26 @@ class Service:
             return read(bound, self._store, self._reading, self._times)
         return pull(bound, self._store, self._reading, self._times)
 
-    def begin_transaction(self) -> str:
-        """Open a transaction that reads; gives its id."""
-        return self._transactions.begin()
+    def begin_transaction(self, *, read_only: bool = False) -> str:
+        """Open a transaction; gives its id."""
+        return self._transactions.begin(read_only=read_only)
 
-    def end_transaction(self, id: str) -> None:
-        self._transactions.end(id)
+    def change_in_transaction(self, id: str, parsed: ParsedStatement, properties: Mapping[str, str]) -> Changing:
+        """Have a statement done on COMMIT; gives it bound."""
+        return self._transactions.change(id, parsed, properties, self.catalog)
+
+    def fail_transaction(self, id: str, reason: str) -> None:
+        """Have a transaction that does not read change nothing."""
+        self._transactions.fail(id, reason)
+
+    def end_transaction(self, id: str, *, commits: bool) -> list[tuple[Changing, Done]]:
+        """End a transaction; gives what it has changed."""
+        draft = self._transactions.end(id, commits=commits)
+        if not draft.statements:
+            return []
+        done = self._coordinator.ask(lambda: self._commit(draft))
+        self._wakeup.ring()
+        return done
 
     def explain_timestamp(self, bound: BoundSelect | BoundRead) -> str:
         """The time that a query would be answered for, and which bound decided."""

@@ -21,7 +21,10 @@
     ├── TransactionProblem      25000   a statement and a transaction that do not go together
     │   ├── NoTransaction       25P01
     │   ├── OpenTransaction     25001
-    │   └── ReadOnlyTransaction 25006
+    │   ├── NotInTransaction    25000   a statement that its transaction cannot have
+    │   ├── ReadOnlyTransaction 25006
+    │   ├── FailedTransaction   25P02   nothing but ROLLBACK can follow
+    │   └── RolledBack          40000   COMMIT of a transaction that had failed
     ├── AssertionFailed         P0004   what ASSERT says is not so
     ├── ConfigError             F0000   a setting is unknown or wrong
     ├── StartError              58000   the machine lacks something: Java, a port, a folder, disk
@@ -264,10 +267,26 @@ class OpenTransaction(TransactionProblem):
     sqlstate = "25001"
 
 
+class NotInTransaction(TransactionProblem):
+    """A statement that its transaction cannot have."""
+
+
 class ReadOnlyTransaction(TransactionProblem):
     """A statement that is no query."""
 
     sqlstate = "25006"
+
+
+class FailedTransaction(TransactionProblem):
+    """A statement of it has failed; it changes nothing any more."""
+
+    sqlstate = "25P02"
+
+
+class RolledBack(TransactionProblem):
+    """A transaction was to be committed that had failed."""
+
+    sqlstate = "40000"
 
 
 class AssertionFailed(HoldfastError):

@@ -29,7 +29,7 @@ PAGES = {
     "subscribe": 5,
     "system-tables": 3,
     "client": 7,
-    "holds": 3,
+    "holds": 4,
     "formats": 1,
     "operations": 2,
 }

@@ -60,6 +60,7 @@ class CommandType(StrEnum):
     FUNCTION = "function"
     HOLD = "hold"
     VIEW = "view"
+    TRANSACTION = "transaction"
     TERMINATE = "terminate"
     PAUSE = "pause"
     RESUME = "resume"
@@ -96,7 +97,10 @@ class CommandId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One record of the command topic. `offset` is its place there; `problem` says why it could not be read."""
+    """One record of the command topic. `offset` is its place there; `problem` says why it could not be read.
+
+    A transaction is one record too: its `parts` are applied in their order, all or none.
+    """
 
     id: CommandId
     statement: str
@@ -106,6 +110,7 @@ class Command:
     store_id: StoreId | None = None
     offset: int = field(default=0, compare=False)
     problem: str | None = None
+    parts: "tuple[Command, ...]" = ()
 
 
 Replan = Callable[[Catalog, Command], bytes]
@@ -114,15 +119,20 @@ Replan = Callable[[Catalog, Command], bytes]
 
 def encode_command(command: Command) -> tuple[bytes, bytes]:
     """The key and the value of a command's record."""
-    value: dict[str, jsontext.JsonValue] = {
-        "statement": command.statement,
-        "plan": None if command.plan is None else jsontext.read(command.plan),
-        "properties": dict(command.properties),
-        "release": command.release,
-    }
+    value: dict[str, jsontext.JsonValue] = {**_said(command), "release": command.release}
+    if command.parts:
+        value["commands"] = [{"id": str(part.id), **_said(part)} for part in command.parts]
     if command.store_id is not None:
         value["storeId"] = command.store_id
     return str(command.id).encode(), jsontext.write(value)
+
+
+def _said(command: Command) -> dict[str, jsontext.JsonValue]:
+    return {
+        "statement": command.statement,
+        "plan": None if command.plan is None else jsontext.read(command.plan),
+        "properties": dict(command.properties),
+    }
 
 
 def decode_command(key: bytes, value: bytes, *, offset: int = 0) -> Command:
@@ -133,19 +143,38 @@ def decode_command(key: bytes, value: bytes, *, offset: int = 0) -> Command:
         document = jsontext.read(value)
     except PlanError as error:
         return Command(id=id_, statement="", offset=offset, problem=_reason(error))
-    statement = document.get("statement") if isinstance(document, dict) else None
-    if not isinstance(document, dict) or not isinstance(statement, str):
+    if not isinstance(document, dict):
         return Command(id=id_, statement="", offset=offset, problem="the record is not a command")
-    plan = document.get("plan")
+    whole = _read(id_, document, _text(document.get("release")) or "", offset)
+    parts = document.get("commands", [])
+    inner = [_part(part, whole) for part in parts] if isinstance(parts, list) else []
+    bad = next((part.problem for part in inner if part.problem is not None), whole.problem)
+    if id_.type == CommandType.TRANSACTION and not inner:
+        bad = "the transaction has no commands"
+    store = _text(document.get("storeId"))
+    return replace(whole, store_id=StoreId(store) if store else None, parts=tuple(inner), problem=bad)
+
+
+def _read(id_: CommandId, document: dict[str, jsontext.JsonValue], release: str, offset: int) -> Command:
+    statement, plan = document.get("statement"), document.get("plan")
+    if not isinstance(statement, str):
+        return Command(id=id_, statement="", offset=offset, problem="the record is not a command")
     return Command(
         id=id_,
         statement=statement,
         plan=None if plan is None else jsontext.write(plan),
         properties=_texts(document.get("properties")),
-        release=_text(document.get("release")) or "",
-        store_id=StoreId(store) if (store := _text(document.get("storeId"))) else None,
+        release=release,
         offset=offset,
     )
+
+
+def _part(document: jsontext.JsonValue, whole: Command) -> Command:
+    """A command of a transaction; it has the release and the place of the whole."""
+    id_ = _text(document.get("id")) if isinstance(document, dict) else None
+    if not isinstance(document, dict) or id_ is None:
+        return replace(whole, problem="a command of the transaction cannot be read")
+    return _read(CommandId.parse(id_), document, whole.release, whole.offset)
 
 
 def hold_properties(hold: Hold) -> dict[str, str]:
@@ -167,26 +196,29 @@ def fold(commands: Iterable[Command], catalog: Catalog = EMPTY, *, replan: Repla
 
 def apply(catalog: Catalog, command: Command, *, replan: Replan | None = None) -> Catalog:
     """The catalog after one more command; never raises for what the command holds."""
+    try:
+        return _applied(catalog, command, replan)
+    except HoldfastError as error:
+        return _quarantine(catalog, command, _reason(error))
+
+
+def _applied(catalog: Catalog, command: Command, replan: Replan | None) -> Catalog:
+    """The same; raises for what this release cannot read."""
     if command.problem is not None:
-        return _quarantine(catalog, command, command.problem)
+        raise PlanError(command.problem)
+    if command.id.type == CommandType.TRANSACTION:
+        return reduce(lambda before, part: _applied(before, part, replan), command.parts, catalog)
     if command.id.type == CommandType.TERMINATE:
         return _terminate(catalog, command.id.entity)
     if command.id.type in STATES:
         return _set_state(catalog, command.id.entity, STATES[command.id.type])
     if command.id.type == CommandType.HOLD:
         return _apply_hold(catalog, command)
-    plan = command.plan
-    if plan is None:
-        if replan is None:
-            return _quarantine(catalog, command, "the command has no plan")
-        try:
-            plan = replan(catalog, command)
-        except HoldfastError as error:
-            return _quarantine(catalog, command, _reason(error))
-    try:
-        return apply_plan(catalog, command, plan)
-    except HoldfastError as error:
-        return _quarantine(catalog, command, _reason(error))
+    if command.plan is not None:
+        return apply_plan(catalog, command, command.plan)
+    if replan is None:
+        raise PlanError("the command has no plan")
+    return apply_plan(catalog, command, replan(catalog, command))
 
 
 def apply_plan(catalog: Catalog, command: Command, encoded: bytes) -> Catalog:
@@ -275,8 +307,8 @@ def _apply_hold(catalog: Catalog, command: Command) -> Catalog:
                     max_lag_ms=int(said[HOLD_MAX_LAG]),
                     statement=command.statement,
                 )
-            except (PlanError, KeyError, ValueError):
-                return _quarantine(catalog, command, "the command of the hold cannot be read")
+            except (PlanError, KeyError, ValueError) as error:
+                raise PlanError("the command of the hold cannot be read") from error
             return catalog.with_hold(made)
         case CommandAction.DROP if known is not None:
             return catalog.without_holds(known)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from holdfast.client.answer import AnswerParser, Header, Part, Row
 from holdfast.client.entities import Entities
+from holdfast.client.errors import ServerError
 from holdfast.client.session import (
     HEALTH,
     INFO,
@@ -72,7 +73,11 @@ class Core:
         return answered(reply.status, reply.body, self.server)
 
     def execute(self, text: str, properties: Properties | None) -> Call[Entities]:
-        entities = Entities((yield from self.ask(self.session.statements(text, properties))))
+        try:
+            entities = Entities((yield from self.ask(self.session.statements(text, properties))))
+        except ServerError as error:
+            self.session.note_refusal(error)
+            raise
         self.session.carry(entities)
         return entities
 

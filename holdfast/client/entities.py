@@ -62,8 +62,11 @@ def blocks(entity: Entity) -> Iterator[Block]:
             rows = [[each["name"], ", ".join(each["reads"]), each["definition"]] for each in entity["views"]]
             yield Grid(("View", "Reads", "Definition"), rows, "views")
         case "transaction":
-            opened = entity["state"] == "OPEN"
-            yield "Queries are answered for one time from here on." if opened else "The transaction has ended."
+            if entity["state"] == "OPEN":
+                yield "The transaction has begun."
+            else:
+                yield from (change["message"] for change in entity.get("changes", ()))
+                yield "The transaction has ended."
         case "streams" | "tables" as kind:
             rows = [[each[key] for key in ("name", "topic", "keyFormat", "valueFormat")] for each in entity[kind]]
             yield Grid(("Name", "Topic", "Key format", "Value format"), rows, kind)

@@ -8,9 +8,10 @@ from typing import Any
 
 import orjson
 
-from holdfast.client.errors import BadAnswer, RowRefused, Unreachable, server_error
+from holdfast.client.errors import BadAnswer, RowRefused, ServerError, Unreachable, server_error
 from holdfast.client.values import plain
 from holdfast.config import DEFAULT_SERVER
+from holdfast.errors import NoTransaction
 
 Entity = dict[str, Any]
 Properties = Mapping[str, str]
@@ -64,6 +65,12 @@ class Session:
     def leave(self) -> None:
         """Be in no transaction, also when the server could not be told."""
         self.properties.pop(TRANSACTION, None)
+
+    def note_refusal(self, error: ServerError) -> None:
+        """Be in no transaction that is not there, or that the server could not commit: it has rolled it back."""
+        first = next(iter((error.statement or "").upper().split(None, 1)), "")
+        if isinstance(error, NoTransaction) or first in ("COMMIT", "ROLLBACK"):
+            self.leave()
 
     def carry(self, entities: Iterable[Entity]) -> None:
         """Keep what SET, DEFINE and their opposites did for the statements to come."""

@@ -17,6 +17,7 @@ from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.log import CommandLog
 from holdfast.names import QueryId, StoreId, TopicName
 from holdfast.planner.commands import OfHolds, OfQueries, commands_for, hold_of
+from holdfast.planner.draft import Changing, Draft
 from holdfast.planner.plan import Plannable
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.program import Program
@@ -106,14 +107,25 @@ class Commands:
             self._deletions.intend(bound.target.topic)
         offset = -1
         for command in commands:
-            offset = self._log.append(*encode_command(command))
-            self._next_number = offset + 1
+            offset = self._append(command)
         self.catalog = after
         self._pending = True
         self.settle()
         plans = {id_: entry.plan for id_, entry in before.queries.items()}
         started = next((id_ for id_, entry in after.queries.items() if plans.get(id_) != entry.plan), None)
         return Done(_message(bound), offset, started)
+
+    def commit(self, draft: Draft) -> list[tuple[Changing, Done]]:
+        """Do what a transaction says, by one record of the command topic: all of it or nothing."""
+        before, number = self.catalog, self._next_number
+        planned = draft.planned(before, number=number, store_id=self._store_id)
+        self._check_runs(planned.after)
+        if not planned.commands:
+            return [(bound, Done(bound.notice, -1)) for bound in planned.bound if isinstance(bound, BoundNothing)]
+        offset = self._append(draft.command(planned, self._store_id))
+        self.catalog, self._pending = planned.after, True
+        self.settle()
+        return [(bound, _done(bound, offset)) for bound in planned.bound]
 
     def settle(self) -> None:
         """Make the topics of the catalog and run its queries; what fails now is tried again between ticks.
@@ -139,13 +151,17 @@ class Commands:
         hold = hold_of(bound, text=text, number=self._next_number)
         at = self.holds.place(hold, bound.at)
         try:
-            offset = self._log.append(*encode_command(command))
+            offset = self._append(command)
         except BaseException:
             self.holds.forget(hold)
             raise
-        self._next_number = offset + 1
         self.catalog = apply(self.catalog, command)
         return Done(f"Hold {hold.name} created at {at}.", offset)
+
+    def _append(self, command: Command) -> int:
+        offset = self._log.append(*encode_command(command))
+        self._next_number = offset + 1
+        return offset
 
     def recover(self) -> None:
         """Run what the catalog has, after a start."""
@@ -236,6 +252,10 @@ def _check_reads(found: CatalogObject) -> None:
 def _kept(properties: Mapping[str, str]) -> dict[str, str]:
     """The session's properties that change results."""
     return {name: value for name, value in properties.items() if name in KEPT}
+
+
+def _done(bound: Changing, offset: int) -> Done:
+    return Done(bound.notice, -1) if isinstance(bound, BoundNothing) else Done(_message(bound), offset)
 
 
 def _message(bound: Plannable | OfQueries | OfHolds) -> str:

@@ -118,9 +118,23 @@ def command_id(bound: BoundStatement) -> str:
             raise AssertionError(f"{type(bound).__name__} is not a command")
 
 
-def transaction(text: str, id_: str, state: str) -> Json:
-    """A transaction: while it is open, a client sends its id with what follows, as a property."""
-    return entity("transaction", text, transactionId=id_, state=state, property=TRANSACTION)
+def transaction(text: str, id_: str, state: str, changed: Sequence[tuple[str, Done]] = ()) -> Json:
+    """A transaction: while it is open, a client sends its id with what follows, as a property.
+
+    `changed` is what its COMMIT did, by the ids of commands; all have one place in the command topic.
+    """
+    more: Json = {"transactionId": id_, "state": state, "property": TRANSACTION}
+    if changed:
+        more["changes"] = [{"commandId": id_, "message": d.message, "queryId": d.query} for id_, d in changed]
+        more["commandSequenceNumber"] = max(done.sequence for _, done in changed)
+    return entity("transaction", text, **more)
+
+
+def queued(text: str, command: str) -> Json:
+    """A statement that is done on COMMIT."""
+    told = status(text, command, "Waits for COMMIT.", -1)
+    told["commandStatus"]["status"] = "QUEUED"
+    return told
 
 
 # ---- lists

@@ -14,6 +14,7 @@ from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.names import ObjectName, QueryId, TopicName
+from holdfast.planner.draft import Changing
 from holdfast.runtime.store.port import Time
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows
 from holdfast.serving.results import PullResult, Push
@@ -166,10 +167,17 @@ class Service(Protocol):
 
     def pull(self, bound: BoundSelect | BoundRead, transaction: str | None = None) -> PullResult: ...
 
-    def begin_transaction(self) -> str:
+    def begin_transaction(self, *, read_only: bool = False) -> str:
         """Open a transaction; gives its id."""
 
-    def end_transaction(self, id: str) -> None: ...
+    def change_in_transaction(self, id: str, parsed: ParsedStatement, properties: Mapping[str, str]) -> Changing:
+        """Have a statement done on COMMIT; gives it bound."""
+
+    def fail_transaction(self, id: str, reason: str) -> None:
+        """Have a transaction that does not read change nothing."""
+
+    def end_transaction(self, id: str, *, commits: bool) -> Sequence[tuple[Changing, Done]]:
+        """End a transaction; gives what it has changed."""
 
     def explain_timestamp(self, bound: BoundSelect | BoundRead) -> str: ...
 

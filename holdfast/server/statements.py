@@ -1,6 +1,7 @@
 """Runs statements one after the other and reads the one query of a request: the bridge from SQL to the service."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import assert_never
 
 from holdfast.catalog.objects import QueryState
@@ -9,7 +10,6 @@ from holdfast.errors import (
     NoTransaction,
     NotSupported,
     OpenTransaction,
-    ReadOnlyTransaction,
     UnknownObject,
 )
 from holdfast.runtime.functions.registry import function
@@ -66,7 +66,7 @@ IN_TRANSACTIONS = (
     sql.End,
     sql.Refused,
 )
-"""The statements that change nothing."""
+"""The statements that change nothing: a transaction of any kind can have them."""
 
 
 class WrongEndpoint(NotSupported):
@@ -117,6 +117,7 @@ class _Run:
         self._text = asked.text
         self._session = dict(asked.properties)
         self._variables = dict(asked.variables)
+        self._opened: str | None = None
 
     def run(self) -> list[Json]:
         done: list[Json] = []
@@ -128,22 +129,32 @@ class _Run:
                 done.append(self._statement(parsed))
                 current = self._text
         except HoldfastError as error:
+            self._fail(error)
             raise told(error, script, current, done) from error
         except RecursionError:
+            self._fail(too_deep())
             raise statement_problem(too_deep(), current, done) from None
         if not done:
             raise Problem(Code.BAD_REQUEST, "there is no statement")
         return done
 
+    def _fail(self, error: HoldfastError) -> None:
+        """What is not done for an error is not half done: a client that has not got the id cannot go on either."""
+        transaction = self._session.get(TRANSACTION)
+        if transaction is None or isinstance(error, WrongEndpoint | OpenTransaction):
+            return
+        if transaction == self._opened:
+            with suppress(HoldfastError):
+                self._service.end_transaction(transaction, commits=False)
+        else:
+            self._service.fail_transaction(transaction, error.message)
+
     def _statement(self, parsed: ParsedStatement) -> Json:
         text = parsed.text
         transaction = self._session.get(TRANSACTION)
         if transaction is not None and not isinstance(parsed.statement, IN_TRANSACTIONS):
-            raise ReadOnlyTransaction(
-                f"{text.split(None, 1)[0].upper()} cannot be run in a transaction, which only reads",
-                hint="End it with COMMIT first.",
-                position=parsed.statement.position,
-            )
+            changed = self._service.change_in_transaction(transaction, parsed, self._session)
+            return entities.queued(text, entities.command_id(changed))
         try:
             bound = bind(parsed.statement, self._service.catalog, self._session)
         except UnknownObject:
@@ -197,8 +208,7 @@ class _Run:
                 if transaction is None:
                     raise NoTransaction(f"there is no transaction to {word.lower()}", position=bound.position)
                 self._session.pop(TRANSACTION)
-                self._service.end_transaction(transaction)
-                return entities.transaction(text, transaction, "ENDED")
+                return self._end(bound, text, transaction)
             case BoundExplainTimestamp(query=query):
                 plan = self._service.explain_timestamp(query)
                 shown = sql.ExplainFormat.TEXT
@@ -237,8 +247,21 @@ class _Run:
             raise OpenTransaction(
                 "there is a transaction already", hint="End it with COMMIT first.", position=statement.position
             )
-        opened = self._session[TRANSACTION] = self._service.begin_transaction()
+        opened = self._service.begin_transaction(read_only=statement.read_only)
+        self._opened = self._session[TRANSACTION] = opened
         return entities.transaction(text, opened, "OPEN")
+
+    def _end(self, statement: sql.End, text: str, transaction: str) -> Json:
+        try:
+            changed = self._service.end_transaction(transaction, commits=statement.commits)
+        except HoldfastError as error:
+            # Where a statement of an earlier request was is not a place in this one.
+            error.position = statement.position
+            raise
+        named = [(entities.command_id(bound), done) for bound, done in changed]
+        for command, done in named:
+            self._statuses.note(command, done.message, done.query)
+        return entities.transaction(text, transaction, "COMMITTED" if named else "ENDED", named)
 
     def _terminate(self, statement: sql.Terminate, text: str) -> Json | None:
         """End a push query; None when none has the id."""

@@ -121,10 +121,12 @@ MANUAL: Mapping[str, Entry] = {
     ),
     "drop_view": Entry("DROP VIEW", "Forget a view.", "DROP VIEW busy;"),
     "begin": Entry(
-        "BEGIN", "Answer the queries that follow for one time, until COMMIT or ROLLBACK.", "BEGIN READ ONLY;"
+        "BEGIN",
+        "Answer the queries that follow for one time, or change holds together, until COMMIT or ROLLBACK.",
+        "BEGIN READ ONLY;",
     ),
-    "commit": Entry("COMMIT", "End a transaction.", "COMMIT;"),
-    "rollback": Entry("ROLLBACK", "End a transaction; as it only reads, there is nothing to undo.", "ROLLBACK;"),
+    "commit": Entry("COMMIT", "End a transaction; what it changes is done now, all of it or nothing.", "COMMIT;"),
+    "rollback": Entry("ROLLBACK", "End a transaction without what it was to change.", "ROLLBACK;"),
     "create_hold": Entry(
         "CREATE HOLD",
         "Keep a time of tables readable, also across restarts, until the hold is moved on or dropped.",

@@ -455,17 +455,22 @@ class DropView:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """`BEGIN`: the queries that follow are answered for one time."""
+    """`BEGIN [READ ONLY]`: the queries that follow are answered for one time; or what follows is changed at once."""
 
+    read_only: bool = False
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """`COMMIT` or `ROLLBACK`, which differ in their name only: a transaction reads."""
+    """`COMMIT` or `ROLLBACK`, which differ for a transaction that changes something."""
 
     word: str
     position: Position | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def commits(self) -> bool:
+        return self.word.upper() == "COMMIT"
 
 
 @dataclass(frozen=True, slots=True)

@@ -424,7 +424,10 @@ class StatementTransformer(QueryTransformer):
         )
 
     def begin(self, children: Children) -> sql.Begin:
-        return sql.Begin(position_of(children[0]))
+        return sql.Begin("only_reads" in _flags(children), position_of(children[0]))
+
+    def only_reads(self, _: Children) -> _Flag:
+        return _Flag("only_reads")
 
     def commit(self, children: Children) -> sql.End:
         return sql.End(str(children[0]).upper(), position_of(children[0]))

@@ -17,10 +17,11 @@ from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.config import Settings
 from holdfast.coordinator.holds import HoldStatus
 from holdfast.coordinator.lag import Lag
-from holdfast.errors import AssertionFailed, BackupError, HoldfastError, UnknownObject
+from holdfast.errors import AssertionFailed, BackupError, HoldfastError, ReadOnlyTransaction, UnknownObject
 from holdfast.kafka.admin import Topic
 from holdfast.names import ObjectName, QueryId, ServiceId, StoreId, TopicName
 from holdfast.planner.commands import OfHolds, OfQueries, commands_for
+from holdfast.planner.draft import Changing, Draft
 from holdfast.planner.explain import explain_plan, explain_statement
 from holdfast.planner.plan import Plannable
 from holdfast.runtime.store.port import Time
@@ -201,6 +202,8 @@ class FakeService:
         self.failing: Exception | None = None
         self.stopped = False
         self.transactions: list[str] = []
+        self.drafts: Draft | None = None
+        self.failed_transactions: dict[str, str] = {}
         self.pulled_in: list[str | None] = []
         self.printed: list[dict[str, object]] = []
         self.failing_print = False
@@ -267,12 +270,28 @@ class FakeService:
         columns = self.pulled_columns or tuple(ResultColumn(c.name, c.type) for c in bound.columns)
         return PullResult(columns, self.pulled, Time(1))
 
-    def begin_transaction(self) -> str:
+    def begin_transaction(self, *, read_only: bool = False) -> str:
         self.transactions.append("TX_1")
+        self.drafts = None if read_only else Draft()
         return "TX_1"
 
-    def end_transaction(self, id: str) -> None:
+    def change_in_transaction(self, id: str, parsed: ParsedStatement, properties: Mapping[str, str]) -> Changing:
+        if id not in self.transactions or self.drafts is None:
+            raise ReadOnlyTransaction(f"{parsed.text.split()[0]} cannot be run in a transaction, which only reads")
+        self.drafts, bound = self.drafts.adding(parsed, properties, self.catalog)
+        return bound
+
+    def fail_transaction(self, id: str, reason: str) -> None:
+        self.failed_transactions[id] = reason
+
+    def end_transaction(self, id: str, *, commits: bool) -> list[tuple[Changing, Done]]:
         self.transactions.remove(id)
+        draft, self.drafts = self.drafts, None
+        if not commits or draft is None or not draft.statements:
+            return []
+        planned = draft.planned(self.catalog, number=40)
+        self.catalog = planned.after
+        return [(bound, Done("Done.", 40)) for bound in planned.bound]
 
     def explain_timestamp(self, bound: BoundSelect) -> str:
         return f"query time: 1 of {bound.relation.name}"

@@ -261,6 +261,50 @@ def test_a_transaction_only_reads(http: httpx.Client) -> None:
     assert run(http, "SHOW TABLES;", streamsProperties=inside).status_code == 200
 
 
+def test_what_a_transaction_changes_is_done_on_commit(http: httpx.Client, service: FakeService) -> None:
+    one(http, "CREATE HOLD a ON totals;")
+    one(http, "CREATE HOLD b ON totals;")
+    opened = one(http, "BEGIN;")
+    inside = {opened["property"]: opened["transactionId"]}
+    (dropped,) = run(http, "DROP HOLD a;", streamsProperties=inside).json()
+    assert (dropped["commandId"], dropped["commandStatus"]["status"]) == ("hold/`A`/drop", "QUEUED")
+    assert dropped["commandStatus"]["message"] == "Waits for COMMIT."
+    run(http, "ALTER HOLD b RENAME TO a;", streamsProperties=inside).raise_for_status()
+    assert set(service.catalog.holds) == {"A", "B"}
+    (ended,) = run(http, "COMMIT;", streamsProperties=inside).json()
+    assert (ended["state"], ended["commandSequenceNumber"]) == ("COMMITTED", 40)
+    assert [change["commandId"] for change in ended["changes"]] == ["hold/`A`/drop", "hold/`B`/alter"]
+    assert set(service.catalog.holds) == {"A"}
+    assert http.get("/status/hold/A/drop").json()["status"] == "SUCCESS"
+
+
+def test_a_transaction_can_be_one_request(http: httpx.Client, service: FakeService) -> None:
+    one(http, "CREATE HOLD a ON totals;")
+    answers = run(http, "BEGIN; ALTER HOLD a RENAME TO b; COMMIT;").json()
+    assert [each["@type"] for each in answers] == ["transaction", "currentStatus", "transaction"]
+    assert (set(service.catalog.holds), service.transactions) == ({"B"}, [])
+    run(http, "BEGIN; ALTER HOLD b RENAME TO c; ROLLBACK;").raise_for_status()
+    assert (set(service.catalog.holds), service.transactions) == ({"B"}, [])
+
+
+@pytest.mark.parametrize("wrong", ["DROP HOLD nothing;", "DORP HOLD a;", "INSERT INTO totals (id) VALUES (1);"])
+def test_a_request_that_fails_rolls_back_what_it_began(http: httpx.Client, service: FakeService, wrong: str) -> None:
+    one(http, "CREATE HOLD a ON totals;")
+    refused = run(http, f"BEGIN; ALTER HOLD a RENAME TO b; {wrong} COMMIT;")
+    assert refused.status_code == 400
+    assert (set(service.catalog.holds), service.transactions) == ({"A"}, [])
+
+
+def test_an_error_in_a_later_request_fails_the_transaction(http: httpx.Client, service: FakeService) -> None:
+    opened = one(http, "BEGIN;")
+    inside = {opened["property"]: opened["transactionId"]}
+    assert run(http, "DORP HOLD a;", streamsProperties=inside).status_code == 400
+    assert list(service.failed_transactions) == ["TX_1"]
+    service.failed_transactions.clear()
+    assert run(http, "SELECT id FROM totals;", streamsProperties=inside).json()["error_code"] == 40002
+    assert service.failed_transactions == {}
+
+
 def test_there_must_be_a_transaction_to_end(http: httpx.Client) -> None:
     answer = run(http, "ROLLBACK;").json()
     assert (answer["message"], answer["sqlstate"]) == (

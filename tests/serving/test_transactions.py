@@ -1,13 +1,26 @@
-"""Read-only transactions: one time for all queries, held until the end or until nobody asks any more."""
+"""Transactions: one time for all queries, held until nobody asks any more; or changes of the catalog, all or none."""
 
 import time
 
 import pytest
 
-from holdfast.errors import NoTransaction, NotSupported, UnreadableTime
+from holdfast.catalog.snapshot import Catalog
+from holdfast.errors import (
+    FailedTransaction,
+    HoldfastError,
+    NotInTransaction,
+    NoTransaction,
+    NotSupported,
+    ReadOnlyTransaction,
+    RolledBack,
+    UnreadableTime,
+)
 from holdfast.names import CollectionId
+from holdfast.planner.draft import Changing, Draft
 from holdfast.serving.transactions import Transactions
 from holdfast.sql.moments import BoundAsOf, Moment
+from holdfast.sql.parse import parse
+from tests.planner.test_draft import SETUP, catalog_of
 
 from .reading import Reading, plain
 
@@ -110,3 +123,108 @@ def test_what_a_time_was_decided_by_is_explained(reading):
         f"                    upper: {first + 1}\n"
         "             kept current: true\n"
     )
+
+
+# ---- those that change something
+
+
+def of_catalog() -> Transactions:
+    """No store is asked by a transaction that does not read."""
+    return Transactions(None, None, tuple, idle_seconds=60)
+
+
+def change(opened: Transactions, id_: str, text: str, catalog: Catalog) -> Changing:
+    (parsed,) = parse(text)
+    return opened.change(id_, parsed, {}, catalog)
+
+
+@pytest.fixture(scope="module")
+def holds() -> Catalog:
+    return catalog_of(SETUP)
+
+
+def test_a_draft_is_given_to_whoever_commits_it(holds):
+    opened = of_catalog()
+    id_ = opened.begin()
+    change(opened, id_, "DROP HOLD a;", holds)
+    change(opened, id_, "ALTER HOLD b RENAME TO a;", holds)
+    assert [each.text for each in opened.end(id_).statements] == ["DROP HOLD a", "ALTER HOLD b RENAME TO a"]
+    with pytest.raises(NoTransaction):
+        opened.end(id_)
+
+
+def test_a_transaction_that_is_rolled_back_changes_nothing(holds):
+    opened = of_catalog()
+    id_ = opened.begin()
+    change(opened, id_, "DROP HOLD a;", holds)
+    assert opened.end(id_, commits=False) == Draft()
+    with pytest.raises(NoTransaction):
+        change(opened, id_, "DROP HOLD b;", holds)
+
+
+@pytest.mark.parametrize("first", ["DROP HOLD nothing;", "DROP TABLE t;"])
+def test_after_an_error_nothing_but_rollback_can_follow(holds, first):
+    opened = of_catalog()
+    id_ = opened.begin()
+    change(opened, id_, "DROP HOLD a;", holds)
+    with pytest.raises(HoldfastError) as reason:
+        change(opened, id_, first, holds)
+    with pytest.raises(FailedTransaction) as told:
+        change(opened, id_, "ALTER HOLD b RENAME TO a;", holds)
+    assert str(told.value) == (
+        "the transaction has failed, and nothing but ROLLBACK can follow\n"
+        f"DETAIL: The first error was: {reason.value.message}."
+    )
+    assert told.value.sqlstate == "25P02"
+    with pytest.raises(RolledBack) as ended:
+        opened.end(id_)
+    assert str(ended.value) == (
+        "the transaction is rolled back, because a statement of it has failed\n"
+        f"DETAIL: The first error was: {reason.value.message}.\n"
+        "HINT: Start another one with BEGIN."
+    )
+    assert ended.value.sqlstate == "40000"
+
+
+def test_a_failed_transaction_can_be_rolled_back(holds):
+    opened = of_catalog()
+    id_ = opened.begin()
+    opened.fail(id_, "no such statement")
+    with pytest.raises(FailedTransaction):
+        change(opened, id_, "DROP HOLD a;", holds)
+    assert opened.end(id_, commits=False) == Draft()
+
+
+def test_one_that_changes_something_does_not_read(holds):
+    opened = of_catalog()
+    id_ = opened.begin()
+    change(opened, id_, "DROP HOLD a;", holds)
+    with pytest.raises(NotInTransaction) as told:
+        opened.as_of(id_, (), None)
+    assert str(told.value) == (
+        "a transaction that changes something does not read\nHINT: End it with COMMIT or ROLLBACK first."
+    )
+
+
+def test_one_that_reads_does_not_change_anything(reading, holds):
+    opened = transactions(reading)
+    reading.put("T", {"a": (1, "x")})
+    id_ = opened.begin()
+    ask(reading, opened, id_, "SELECT n FROM t")
+    only = opened.begin(read_only=True)
+    for each in (id_, only):
+        with pytest.raises(ReadOnlyTransaction) as told:
+            change(opened, each, "DROP HOLD a;", holds)
+        assert told.value.message == "DROP cannot be run in a transaction, which only reads"
+        assert opened.end(each) == Draft()
+
+
+def test_a_draft_is_forgotten_when_nobody_goes_on_with_it(holds):
+    opened = Transactions(None, None, tuple, idle_seconds=0.05)
+    id_ = opened.begin()
+    change(opened, id_, "DROP HOLD a;", holds)
+    deadline = time.monotonic() + 10
+    while opened._open and time.monotonic() < deadline:
+        time.sleep(0.01)
+    with pytest.raises(NoTransaction):
+        opened.end(id_)

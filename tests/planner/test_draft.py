@@ -1,0 +1,140 @@
+"""Which statements go together in a transaction, and the one command that they become."""
+
+import pytest
+
+from holdfast.catalog.commands import apply, decode_command, encode_command
+from holdfast.catalog.snapshot import EMPTY, Catalog
+from holdfast.errors import DuplicateObject, HoldfastError, NotInTransaction, UnknownObject
+from holdfast.planner.commands import commands_for
+from holdfast.planner.draft import MOST, Draft
+from holdfast.sql.bind import bind
+from holdfast.sql.parse import parse
+
+SETUP = """
+CREATE TABLE t (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC = 't', VALUE_FORMAT = 'JSON');
+CREATE HOLD a ON t; CREATE HOLD b ON t; CREATE HOLD c ON t;
+"""
+
+
+def catalog_of(text: str) -> Catalog:
+    catalog = EMPTY
+    for number, parsed in enumerate(parse(text)):
+        for command in commands_for(bind(parsed.statement, catalog, {}), text=parsed.text, number=number):
+            catalog = apply(catalog, command)
+    return catalog
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return catalog_of(SETUP)
+
+
+def drafted(text: str, catalog: Catalog) -> Draft:
+    draft = Draft()
+    for parsed in parse(text):
+        draft, _ = draft.adding(parsed, {}, catalog)
+    return draft
+
+
+def committed(text: str, catalog: Catalog) -> Catalog:
+    """The catalog as the command topic gives it back."""
+    draft = drafted(text, catalog)
+    draft.check_whole()
+    planned = draft.planned(catalog, number=50)
+    after = apply(catalog, decode_command(*encode_command(draft.command(planned, None)), offset=50))
+    assert after == planned.after
+    return after
+
+
+def ids(catalog: Catalog) -> dict[str, str]:
+    return {str(hold.name): str(hold.id) for hold in catalog.holds.values()}
+
+
+def refusal(text: str, catalog: Catalog) -> str:
+    with pytest.raises(NotInTransaction) as told:
+        drafted(text, catalog).check_whole()
+    return str(told.value)
+
+
+def test_holds_can_be_renamed_in_a_transaction(catalog):
+    was = ids(catalog)
+    swapped = committed("ALTER HOLD a RENAME TO x; ALTER HOLD b RENAME TO a; ALTER HOLD x RENAME TO b;", catalog)
+    assert ids(swapped) == {"A": was["B"], "B": was["A"], "C": was["C"]}
+
+
+def test_a_hold_is_swapped_by_dropping_it_and_renaming_another(catalog):
+    was = ids(catalog)
+    swapped = committed("DROP HOLD a; ALTER HOLD b RENAME TO a;", catalog)
+    assert ids(swapped) == {"A": was["B"], "C": was["C"]}
+
+
+def test_it_is_one_command_that_tells_all_statements(catalog):
+    draft = drafted("DROP HOLD a; DROP HOLD IF EXISTS nothing; ALTER HOLD b RENAME TO a;", catalog)
+    command = draft.command(draft.planned(catalog, number=7), None)
+    assert str(command.id) == "transaction/A/execute"
+    assert command.statement == ("BEGIN; DROP HOLD a; DROP HOLD IF EXISTS nothing; ALTER HOLD b RENAME TO a; COMMIT;")
+    assert [str(part.id) for part in command.parts] == ["hold/A/drop", "hold/B/alter"]
+
+
+def test_a_statement_is_bound_after_those_before_it(catalog):
+    with pytest.raises(UnknownObject):
+        drafted("ALTER HOLD a RENAME TO x; ALTER HOLD a RENAME TO y;", catalog)
+    with pytest.raises(DuplicateObject):
+        drafted("ALTER HOLD a RENAME TO b;", catalog)
+
+
+def test_what_others_did_meanwhile_is_seen_on_commit(catalog):
+    draft = drafted("ALTER HOLD a RENAME TO x;", catalog)
+    later = catalog.without_holds(catalog.hold("A"))
+    with pytest.raises(UnknownObject):
+        draft.planned(later, number=1)
+
+
+def test_a_draft_does_not_grow_without_end(catalog):
+    (parsed,) = parse("DROP HOLD IF EXISTS nothing;")
+    draft = Draft()
+    object.__setattr__(draft, "statements", drafted("DROP HOLD IF EXISTS nothing;", catalog).statements * MOST)
+    with pytest.raises(HoldfastError, match="a transaction can have 1000 statements"):
+        draft.adding(parsed, {}, catalog)
+
+
+MAY = (
+    "DETAIL: A transaction reads, or creates one index or materialized view and a hold on it, or renames and drops"
+    " holds."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("CREATE TABLE u AS SELECT * FROM t;", "CREATE TABLE"),
+        ("CREATE STREAM s (n INT) WITH (KAFKA_TOPIC = 's', VALUE_FORMAT = 'JSON');", "CREATE STREAM"),
+        ("CREATE VIEW v AS SELECT * FROM t;", "CREATE VIEW"),
+        ("DROP TABLE t CASCADE;", "DROP TABLE"),
+        ("ALTER TABLE t ADD COLUMN m INT;", "ALTER TABLE"),
+        ("INSERT INTO t (id, n) VALUES ('a', 1);", "INSERT INTO"),
+        ("TERMINATE ALL;", "TERMINATE ALL"),
+        ("PAUSE ALL;", "PAUSE ALL"),
+    ],
+)
+def test_what_cannot_be_in_a_transaction(catalog, text, words):
+    assert refusal(text, catalog).splitlines() == [
+        f"{words} cannot be run in a transaction at line 1, column 1",
+        MAY,
+    ]
+
+
+def test_a_hold_is_moved_outside_of_transactions(catalog):
+    assert refusal("ALTER HOLD a ADVANCE;", catalog).splitlines() == [
+        "ALTER HOLD … ADVANCE cannot be run in a transaction at line 1, column 1",
+        "DETAIL: A hold is moved at once, and cannot be moved back.",
+        "HINT: Move it outside of a transaction.",
+    ]
+
+
+@pytest.mark.parametrize("before", ["", "DROP HOLD a; "])
+def test_a_hold_is_created_after_what_it_holds(catalog, before):
+    assert refusal(f"{before}CREATE HOLD h ON t;", catalog).splitlines() == [
+        f"CREATE HOLD in a transaction must follow the CREATE of what it holds at line 1, column {len(before) + 1}",
+        "HINT: Create the hold outside of a transaction.",
+    ]
