@@ -281,7 +281,10 @@ class Service:
             "mz_subscriptions": open_,
             "mz_holds": [(h.hold.id, None, h.hold.name, h.at) for h in holds],
             "mz_hold_objects": [(h.hold.id, name) for h in holds for name in h.hold.on],
-            "mz_hold_status": [(h.hold.id, h.lag_ms, h.hold.max_lag_ms, h.advanced, h.reason) for h in holds],
+            "mz_hold_status": [
+                (h.hold.id, h.lag_ms, h.hold.max_lag_ms, h.pinned.rows, h.pinned.bytes, h.advanced, h.reason)
+                for h in holds
+            ],
         }
 
     def queries(self) -> list[QueryInfo]:

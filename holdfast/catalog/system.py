@@ -100,8 +100,10 @@ SYSTEM_TABLES = (
     SystemTable(
         "mz_internal",
         "mz_hold_status",
-        "`ID` STRING KEY, `LAG_MS` BIGINT, `MAX_LAG_MS` BIGINT, `AUTOMATIC_ADVANCES` BIGINT, `REASON` STRING",
-        "how far holds are behind, and how often they were moved on by themselves; no more than a second old",
+        "`ID` STRING KEY, `LAG_MS` BIGINT, `MAX_LAG_MS` BIGINT, `PINNED_ROWS` BIGINT, `PINNED_BYTES` BIGINT,"
+        " `AUTOMATIC_ADVANCES` BIGINT, `REASON` STRING",
+        "how far holds are behind, what is kept for them, and how often they were moved on by themselves; no more than"
+        " a second old",
     ),
     SystemTable(
         "mz_internal",

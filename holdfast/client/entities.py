@@ -105,9 +105,9 @@ def blocks(entity: Entity) -> Iterator[Block]:
             rows = [[each["name"], each["value"] or ""] for each in entity["properties"]]
             yield Grid(("Property", "Value"), rows, "properties")
         case "holds":
-            keys = ("name", "at", "lagMs", "maxLagMs", "advanced")
+            keys = ("name", "at", "lagMs", "maxLagMs", "pinnedRows", "advanced")
             rows = [[*(each[key] for key in keys), ", ".join(each["on"])] for each in entity["holds"]]
-            yield Grid(("Hold", "At", "Lag ms", "Max lag ms", "Advanced", "On"), rows, "holds")
+            yield Grid(("Hold", "At", "Lag ms", "Max lag ms", "Rows pinned", "Advanced", "On"), rows, "holds")
             yield from (f"{each['name']}: {each['reason']}" for each in entity["holds"] if each["reason"])
         case "variables":
             rows = [[each["name"], each["value"]] for each in entity["variables"]]

@@ -17,7 +17,7 @@ from holdfast.catalog.snapshot import Catalog
 from holdfast.coordinator.advances import Advances
 from holdfast.errors import HoldTimeError, ReadError
 from holdfast.names import CollectionId, HoldId, ObjectName
-from holdfast.runtime.store.port import Store, Time
+from holdfast.runtime.store.port import Pinned, Store, Time
 from holdfast.serving.times import Times
 from holdfast.serving.timestamps import NamedHold
 from holdfast.sql.moments import Moment
@@ -30,13 +30,17 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class HoldStatus:
-    """A hold as SHOW HOLDS tells of it. `advanced` counts how often it was moved on by itself, last for `reason`."""
+    """A hold as SHOW HOLDS tells of it. `advanced` counts how often it was moved on by itself, last for `reason`.
+
+    `pinned` is what history has only because of it.
+    """
 
     hold: Hold
     at: Time
     lag_ms: int
     advanced: int
     reason: str | None
+    pinned: Pinned
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,9 @@ class Holds:
             if hold.id in kept:
                 upper, noted = self._upper(hold), self._noted(hold.id)
                 lag = max(0, upper - kept[hold.id].at) if upper is not None else 0
-                found.append(HoldStatus(hold, kept[hold.id].at, lag, noted.advanced, noted.reason))
+                found.append(
+                    HoldStatus(hold, kept[hold.id].at, lag, noted.advanced, noted.reason, self._store.pinned(hold.id))
+                )
         return found
 
     # -- times ---------------------------------------------------------------------------------------

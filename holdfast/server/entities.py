@@ -264,6 +264,8 @@ def listed_holds(text: str, found: Sequence[HoldInfo]) -> Json:
             "at": each.at,
             "lagMs": each.lag_ms,
             "maxLagMs": each.hold.max_lag_ms,
+            "pinnedRows": each.pinned.rows,
+            "pinnedBytes": each.pinned.bytes,
             "advanced": each.advanced,
             "reason": each.reason,
         }

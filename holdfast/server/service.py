@@ -15,7 +15,7 @@ from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.planner.draft import Changing
-from holdfast.runtime.store.port import Time
+from holdfast.runtime.store.port import Pinned, Time
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows
 from holdfast.serving.results import PullResult, Push
 from holdfast.serving.subscriptions import Subscription
@@ -84,6 +84,9 @@ class HoldInfo(Protocol):
 
     @property
     def reason(self) -> str | None: ...
+
+    @property
+    def pinned(self) -> Pinned: ...
 
 
 class Health(Protocol):

@@ -68,6 +68,7 @@ def test_what_the_system_tables_tell(settings: Settings, sessions: Sessions) -> 
                    " JOIN mz_hold_objects o ON o.hold_id = h.id JOIN mz_hold_status s ON s.id = h.id;") == [
             ("KEPT", "TOTALS", 0)
         ]  # fmt: skip
+        assert ask(service, "SELECT pinned_rows, pinned_bytes FROM mz_internal.mz_hold_status;") == [(0, 0)]
         (at,) = ask(service, "SELECT `AT` FROM mz_holds;")[0]
         assert since <= at
         with pytest.raises(HoldfastError):

@@ -24,7 +24,7 @@ from holdfast.planner.commands import OfHolds, OfQueries, commands_for
 from holdfast.planner.draft import Changing, Draft
 from holdfast.planner.explain import explain_plan, explain_statement
 from holdfast.planner.plan import Plannable
-from holdfast.runtime.store.port import Time
+from holdfast.runtime.store.port import Pinned, Time
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows
 from holdfast.serving.meter import Meter
 from holdfast.serving.results import PullResult, PushBatch, ResultColumn
@@ -235,7 +235,9 @@ class FakeService:
         return Time(bound.to.millis if bound.to is not None else 7)
 
     def holds(self) -> list[HoldStatus]:
-        return [HoldStatus(hold, Time(5), 1_500, 1, "it lagged") for hold in self.catalog.holds.values()]
+        return [
+            HoldStatus(hold, Time(5), 1_500, 1, "it lagged", Pinned(7, 700)) for hold in self.catalog.holds.values()
+        ]
 
     def insert(self, bound: BoundInsert) -> None:
         self.inserted.append(bound)

@@ -16,7 +16,8 @@ def test_statements_about_holds(http: httpx.Client, service: FakeService) -> Non
     (hold,) = listed["holds"]
     assert hold == {
         "id": hold["id"], "name": "H", "on": ["T"], "at": 5,
-        "lagMs": 1500, "maxLagMs": 10_800_000, "advanced": 1, "reason": "it lagged",
+        "lagMs": 1500, "maxLagMs": 10_800_000, "pinnedRows": 7, "pinnedBytes": 700,
+        "advanced": 1, "reason": "it lagged",
     }  # fmt: skip
     assert (renamed["commandId"], dropped["commandId"]) == ("hold/`H`/alter", "hold/`G`/drop")
     assert not service.catalog.holds

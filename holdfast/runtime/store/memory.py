@@ -43,6 +43,7 @@ from holdfast.runtime.store.port import (
     Moved,
     Owed,
     PageSize,
+    Pinned,
     Position,
     RideAlong,
     Time,
@@ -372,6 +373,19 @@ class MemoryStore:
 
     def kept(self) -> Mapping[HoldId, Kept]:
         return dict(self._kept)
+
+    def pinned(self, hold: HoldId) -> Pinned:
+        rows = 0
+        for id_ in self._kept[hold].on if hold in self._kept else ():
+            held = self.collection(id_)
+            if laws.is_building(held.frontier):
+                continue
+            others = [at for collection, at in self._holds.values() if collection == id_]
+            others += [kept.at for other, kept in self._kept.items() if other != hold and id_ in kept.on]
+            wanted = max(held.wanted, laws.implied_since(held.frontier.upper, held.window_ms))
+            free = laws.held_since(held.frontier, Time(wanted), others)
+            rows += sum(held.frontier.since < change.time <= free for change in held.changes)
+        return Pinned(rows, rows)
 
     def implied_since(self, collection: CollectionId) -> Time:
         held = self.collection(collection)

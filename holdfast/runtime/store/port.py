@@ -115,6 +115,14 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
+class Pinned:
+    """What is in history only because of a hold: superseded versions, and about how many bytes they are."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Moved:
     """The end offset that a topic partition reached in a tick."""
 
@@ -320,6 +328,12 @@ class Store(Protocol):
 
     def kept(self) -> Mapping[HoldId, Kept]:
         """Every hold. A collection that is dropped is in none."""
+
+    def pinned(self, hold: HoldId) -> Pinned:
+        """The superseded versions that `compact` could forget if it were not for this hold.
+
+        Of several holds at the same time none alone keeps anything. Bytes are those of the rows in memory, by a sample.
+        """
 
     def implied_since(self, collection: CollectionId) -> Time:
         """Where since would be without any hold."""

@@ -307,6 +307,10 @@ class StoreMachine(RuleBasedStateMachine):
             for id_ in kept.on:
                 frontier = self.duck.frontier(id_)
                 assert frontier.upper == 0 or frontier.since <= kept.at
+        for hold in self.duck.kept():
+            pinned, expected = self.duck.pinned(hold), self.model.pinned(hold)
+            assert pinned.rows == expected.rows
+            assert (pinned.bytes > 0) == (pinned.rows > 0)
 
     @invariant()
     def every_readable_time_gives_its_one_answer(self) -> None:

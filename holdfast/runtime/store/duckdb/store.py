@@ -26,6 +26,7 @@ from holdfast.runtime.store.duckdb.deadlines import Deadlines
 from holdfast.runtime.store.duckdb.facts import Facts
 from holdfast.runtime.store.duckdb.files import data_bytes, file_sizes, open_calculator, open_database, wal_bytes
 from holdfast.runtime.store.duckdb.ledger import Entry, ends_at
+from holdfast.runtime.store.duckdb.pinning import Pins
 from holdfast.runtime.store.duckdb.problems import telling
 from holdfast.runtime.store.duckdb.stage import DuckDbStage
 from holdfast.runtime.store.port import (
@@ -37,6 +38,7 @@ from holdfast.runtime.store.port import (
     Moved,
     Owed,
     PageSize,
+    Pinned,
     Position,
     Time,
 )
@@ -70,6 +72,7 @@ class DuckDbStore:
         self._core = core
         self._id = id_
         self._facts = Facts(core)
+        self._pins = Pins(core)
 
     @property
     def id(self) -> StoreId:
@@ -211,6 +214,10 @@ class DuckDbStore:
     def kept(self) -> Mapping[HoldId, Kept]:
         with self._core.times:
             return dict(self._core.ledger.kept)
+
+    def pinned(self, hold: HoldId) -> Pinned:
+        with self._core.writing:
+            return self._pins.of(hold)
 
     def implied_since(self, collection: CollectionId) -> Time:
         with self._core.times:
