@@ -455,6 +455,7 @@ class Service:
             for run in _runs(rows, len(target.schema.key)) if isinstance(target, Table) else (rows,):
                 self._coordinator.ask(partial(self._cluster.insert, query, _through_tick(run)))
             return
+        assert target.topic is not None
         encoded = Encoder(target.schema, target.formats).encode(rows, self._store)
         self._writer.write(Outgoing(target.topic, encoded))
 

@@ -10,7 +10,17 @@ from enum import StrEnum
 from functools import partial, reduce
 from typing import Self, assert_never
 
-from holdfast.catalog.objects import NO_PROPERTIES, Hold, QueryEntry, QueryState, Stream, Table, TopicSettings, View
+from holdfast.catalog.objects import (
+    NO_PROPERTIES,
+    Hold,
+    MaterializedView,
+    QueryEntry,
+    QueryState,
+    Stream,
+    Table,
+    TopicSettings,
+    View,
+)
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import HoldfastError, PlanError
 from holdfast.names import HoldId, ObjectName, QueryId, StoreId
@@ -21,6 +31,7 @@ from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.plan.ddl import (
     AlterSource,
     CreateFunction,
+    CreateMaterializedView,
     CreateStream,
     CreateTable,
     CreateView,
@@ -61,6 +72,7 @@ class CommandType(StrEnum):
     HOLD = "hold"
     VIEW = "view"
     TRANSACTION = "transaction"
+    MATERIALIZED_VIEW = "materialized_view"
     TERMINATE = "terminate"
     PAUSE = "pause"
     RESUME = "resume"
@@ -112,6 +124,8 @@ class Command:
     problem: str | None = None
     parts: "tuple[Command, ...]" = ()
 
+
+Creation = CreateStream | CreateTable | CreateMaterializedView
 
 Replan = Callable[[Catalog, Command], bytes]
 """Plans a command that was written without a plan; gives the encoded plan."""
@@ -256,6 +270,17 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
                     topic_settings=_topic_settings(command.properties),
                 )
             )
+        case CreateMaterializedView():
+            return _without(catalog, ddl, query).with_object(
+                MaterializedView(
+                    name=ddl.source_name,
+                    schema=parse_schema(ddl.schema),
+                    window=given(ddl.window_info),
+                    statement=command.statement,
+                    query=query,
+                    retain_ms=_retained(command),
+                )
+            )
         case DropSource():
             return catalog.without_holds(*catalog.holds_on(ddl.source_name)).without_object(ddl.source_name)
         case AlterSource():
@@ -319,7 +344,7 @@ def _apply_hold(catalog: Catalog, command: Command) -> Catalog:
             return catalog
 
 
-def _without(catalog: Catalog, ddl: CreateStream | CreateTable, query: QueryId | None) -> Catalog:
+def _without(catalog: Catalog, ddl: Creation, query: QueryId | None) -> Catalog:
     """Room for an object. One that is replaced keeps its place, before those that read it, as its query does."""
     found = catalog.find(ddl.source_name)
     if found is None or not given(ddl.or_replace):

@@ -1,4 +1,4 @@
-"""What the catalog holds: streams and tables, and the queries that keep them current."""
+"""What the catalog holds: streams, tables and materialized views, and the queries that keep them current."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,9 +7,15 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from holdfast.names import HoldId, ObjectName, QueryId, TopicName
-from holdfast.runtime.plan.formats import Formats, TimestampColumn
+from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats, TimestampColumn
 from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.types import Schema
+
+UNWRITTEN = Formats(
+    key_format=FormatInfo(format="NONE", properties=FormatProperties()),
+    value_format=FormatInfo(format="JSON", properties=FormatProperties()),
+)
+"""Of what has no topic: how a query that reads it has its rows, when nothing else is said."""
 
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
@@ -61,12 +67,13 @@ class Table:
     """The latest row per key of a changelog topic or of a query. `query` is the query that writes it.
 
     With `window`, there is a row per key and window. `retain_ms` is how long it keeps its history; None is the default.
+    What no query writes out has no `topic`: a materialized view, a table of the system.
     """
 
     KIND: ClassVar[str] = "table"
     name: ObjectName
     schema: Schema
-    topic: TopicName
+    topic: TopicName | None
     formats: Formats
     window: WindowInfo | None = None
     timestamp: TimestampColumn | None = None
@@ -87,7 +94,17 @@ class Table:
         return True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaterializedView(Table):
+    """A table that a query keeps in the store alone: it has no topic, and nothing is written of it."""
+
+    KIND: ClassVar[str] = "materialized view"
+    topic: None = None
+    formats: Formats = UNWRITTEN
+
+
 CatalogObject = Stream | Table
+"""What queries read; a materialized view is a table, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from holdfast.catalog.objects import CatalogObject, Hold, QueryEntry, Stream, Table, View
+from holdfast.catalog.objects import CatalogObject, Hold, MaterializedView, QueryEntry, Stream, Table, View
 from holdfast.catalog.system import system_table
 from holdfast.errors import DependentObjects, DuplicateObject, Position, UnknownObject, WrongObjectKind
-from holdfast.names import ObjectName, QueryId
+from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.runtime.functions.user import UserFunction
 from holdfast.types import SqlType
 
@@ -81,9 +81,24 @@ class Catalog:
 
     @property
     def tables(self) -> tuple[Table, ...]:
+        """All that keep rows: materialized views, too."""
         return tuple(found for found in self.objects.values() if isinstance(found, Table))
 
+    @property
+    def topics(self) -> frozenset[TopicName]:
+        """The topics that objects have."""
+        return frozenset(found.topic for found in self.objects.values() if found.topic is not None)
+
+    @property
+    def materialized_views(self) -> tuple[MaterializedView, ...]:
+        return tuple(found for found in self.objects.values() if isinstance(found, MaterializedView))
+
     # ---- who reads and writes what
+
+    def origin(self, found: CatalogObject) -> CatalogObject | None:
+        """What an object's query reads first; None for an object over a topic."""
+        query = self.queries.get(found.query) if found.query is not None else None
+        return self.find(query.sources[0]) if query is not None and query.sources else None
 
     def readers(self, name: str) -> tuple[QueryEntry, ...]:
         """The queries that read an object."""

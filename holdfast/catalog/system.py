@@ -6,18 +6,12 @@ their schema; an object of the user's hides a system table that is named without
 
 from dataclasses import dataclass
 
-from holdfast.catalog.objects import Table
-from holdfast.names import ObjectName, QueryId, TopicName
+from holdfast.catalog.objects import UNWRITTEN, Table
+from holdfast.names import ObjectName, QueryId
 from holdfast.runtime.expressions.parse import parse_schema
-from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats
 
 QUERY = QueryId("SYSTEM_TABLES")
 """Who keeps them."""
-
-FORMATS = Formats(
-    key_format=FormatInfo(format="NONE", properties=FormatProperties()),
-    value_format=FormatInfo(format="NONE", properties=FormatProperties()),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +32,8 @@ class SystemTable:
         return Table(
             name=self.full_name,
             schema=parse_schema(self.columns),
-            topic=TopicName(""),
-            formats=FORMATS,
+            topic=None,
+            formats=UNWRITTEN,
             read_only=True,
             statement=f"built in: {self.about}",
             query=QUERY,
@@ -51,7 +45,7 @@ SYSTEM_TABLES = (
         "mz_catalog",
         "mz_objects",
         "`ID` STRING KEY, `NAME` STRING, `TYPE` STRING",
-        "streams, tables and views",
+        "streams, tables, materialized views and views",
     ),
     SystemTable(
         "mz_catalog",
@@ -81,9 +75,16 @@ SYSTEM_TABLES = (
     ),
     SystemTable(
         "mz_catalog",
+        "mz_materialized_views",
+        "`ID` STRING KEY, `NAME` STRING, `READS` STRING, `QUERY_ID` STRING, `RETAIN_HISTORY_MS` BIGINT,"
+        " `DEFINITION` STRING",
+        "materialized views",
+    ),
+    SystemTable(
+        "mz_catalog",
         "mz_columns",
         "`ID` STRING KEY, `POSITION` INTEGER KEY, `NAME` STRING, `TYPE` STRING, `ROLE` STRING",
-        "columns of streams and tables; those of the key come first",
+        "columns of streams, tables and materialized views; those of the key come first",
     ),
     SystemTable(
         "mz_catalog",
@@ -109,7 +110,7 @@ SYSTEM_TABLES = (
         "mz_internal",
         "mz_frontiers",
         "`ID` STRING KEY, `SINCE` BIGINT, `UPPER` BIGINT",
-        "from and up to which times tables can be read; no more than a second old",
+        "from and up to which times tables and materialized views can be read; no more than a second old",
     ),
     SystemTable(
         "mz_internal",

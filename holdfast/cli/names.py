@@ -9,7 +9,7 @@ from holdfast.client.entities import Entities
 from holdfast.errors import HoldfastError
 from holdfast.names import show
 
-ASK = "SHOW STREAMS EXTENDED; SHOW TABLES EXTENDED; SHOW QUERIES; SHOW FUNCTIONS;"
+ASK = "SHOW STREAMS EXTENDED; SHOW TABLES EXTENDED; SHOW MATERIALIZED VIEWS EXTENDED; SHOW QUERIES; SHOW FUNCTIONS;"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class KnownNames:
 
 
 def names_of(answered: Entities) -> Names:
-    streams, tables, queries, functions = answered
-    described = [*streams["sourceDescriptions"], *tables["sourceDescriptions"]]
+    streams, tables, views, queries, functions = answered
+    described = [each for some in (streams, tables, views) for each in some["sourceDescriptions"]]
     return Names(
         columns={show(each["name"]): [show(part["name"]) for part in each["fields"]] for each in described},
         kinds={show(each["name"]): str(each["type"]).lower() for each in described},

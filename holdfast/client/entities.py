@@ -61,6 +61,12 @@ def blocks(entity: Entity) -> Iterator[Block]:
         case "views":
             rows = [[each["name"], ", ".join(each["reads"]), each["definition"]] for each in entity["views"]]
             yield Grid(("View", "Reads", "Definition"), rows, "views")
+        case "materialized_views":
+            rows = [
+                [each["name"], ", ".join(each["reads"]), each["queryId"], each["definition"]]
+                for each in entity["materializedViews"]
+            ]
+            yield Grid(("Materialized view", "Reads", "Query", "Definition"), rows, "materialized views")
         case "transaction":
             if entity["state"] == "OPEN":
                 yield "The transaction has begun."

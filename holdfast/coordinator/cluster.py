@@ -10,7 +10,7 @@ from functools import partial
 import pyarrow as pa
 
 from holdfast import metrics
-from holdfast.catalog.objects import CatalogObject, QueryEntry, QueryState, Stream, Table
+from holdfast.catalog.objects import QueryEntry, QueryState, Stream, Table
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.catalog.system import QUERY as SYSTEM_QUERY
 from holdfast.catalog.system import SYSTEM_TABLES
@@ -81,7 +81,9 @@ class Cluster:
             self.dataflow.declare(found.name, found.topic, kept=found.kept)
             keeper = QueryId(f"TABLE_{found.name}")
             made_of = (found.schema, found.topic, found.formats, found.timestamp)
-            if isinstance(found, Table) and not found.derived and self._made_of.get(keeper) != made_of:
+            if not isinstance(found, Table) or found.derived or found.topic is None:
+                continue
+            if self._made_of.get(keeper) != made_of:
                 self._start_anew(keeper, partial(_table_program, found), made_of, topics={found.topic})
         self._follow_topics(catalog)
         for entry in catalog.queries.values():
@@ -274,7 +276,7 @@ class Cluster:
         for name in [name for name in self.dataflow.topics if name not in catalog.objects]:
             self.dataflow.forget(name)
             self._store.drop_collection(CollectionId(name))
-        for topic in (self._topic_ids.keys() | self._lost) - {found.topic for found in catalog.objects.values()}:
+        for topic in (self._topic_ids.keys() | self._lost) - catalog.topics:
             self._topic_ids.pop(topic, None)
             self._lost.discard(topic)
             self._store.put(f"topic/{topic}", None)
@@ -297,7 +299,7 @@ class Cluster:
 
     def _follow_topics(self, catalog: Catalog) -> None:
         """Read every topic that others write: a new one from its present end, what is before is for backfills."""
-        wanted = {o.topic for o in catalog.objects.values() if not o.derived}
+        wanted = {o.topic for o in catalog.objects.values() if not o.derived and o.topic is not None}
         ends = self._remap()
         topics = self._admin.describe(wanted)
         partitions = [(t.name, p) for t in topics.values() for p in range(t.partitions)]
@@ -479,7 +481,8 @@ def _count(kind: str, read: Mapping[TopicName, ViewInput]) -> None:
         metrics.RECORDS_READ.labels(topic).inc(length(records))
 
 
-def _table_program(found: CatalogObject) -> Program:
+def _table_program(found: Table) -> Program:
+    assert found.topic is not None
     return build_table(found.name, found.topic, found.schema, found.formats, found.timestamp, found.window)
 
 

@@ -103,7 +103,7 @@ class Commands:
         for command in commands:
             after = apply(after, command)
         self._check_runs(after)
-        if isinstance(bound, BoundDrop) and bound.delete_topic:
+        if isinstance(bound, BoundDrop) and bound.delete_topic and bound.target.topic is not None:
             self._deletions.intend(bound.target.topic)
         offset = -1
         for command in commands:
@@ -173,6 +173,7 @@ class Commands:
     def _check_topic(self, bound: BoundCreateSource) -> None:
         """A topic that does not exist is made only when the statement says with how many partitions."""
         target = bound.target
+        assert target.topic is not None
         known = self._admin.describe([target.topic]).get(target.topic)
         wanted = target.topic_settings.partitions
         if known is None and wanted is None:
@@ -207,25 +208,30 @@ class Commands:
     def _create_topics(self, catalog: Catalog) -> None:
         """Make the topics that are not there. Again after a crash: those that are there stay."""
         existing = set(self._admin.topics())
-        missing = {o.topic: self._spec(o, catalog) for o in catalog.objects.values() if o.topic not in existing}
+        missing = {
+            found.topic: self._spec(found, found.topic, catalog)
+            for found in catalog.objects.values()
+            if found.topic is not None and found.topic not in existing
+        }
         if missing:
             self._admin.create(*missing.values())
 
-    def _spec(self, found: CatalogObject, catalog: Catalog) -> TopicSpec:
+    def _spec(self, found: CatalogObject, topic: TopicName, catalog: Catalog) -> TopicSpec:
         settings = found.topic_settings
         partitions = settings.partitions or self._partitions_of_source(found, catalog) or DEFAULT_PARTITIONS
         config = dict(COMPACTED) if isinstance(found, Table) and found.derived else {}
         if settings.retention_ms is not None:
             config["retention.ms"] = str(settings.retention_ms)
-        return TopicSpec(name=found.topic, partitions=partitions, replication=settings.replicas, config=config)
+        return TopicSpec(name=topic, partitions=partitions, replication=settings.replicas, config=config)
 
     def _partitions_of_source(self, found: CatalogObject, catalog: Catalog) -> int | None:
         """A derived topic has as many partitions as what it is derived from."""
-        query = catalog.queries.get(found.query) if found.query else None
-        if query is None or not query.sources:
+        origin = catalog.origin(found)
+        while origin is not None and origin.topic is None:
+            origin = catalog.origin(origin)
+        if origin is None or origin.topic is None:
             return None
-        topic: TopicName = catalog.object(query.sources[0]).topic
-        known = self._admin.describe([topic]).get(topic)
+        known = self._admin.describe([origin.topic]).get(origin.topic)
         return known.partitions if known else None
 
 
@@ -244,6 +250,7 @@ def _check_reads(found: CatalogObject) -> None:
     if found.derived:
         return
     if isinstance(found, Table):
+        assert found.topic is not None
         build_table(found.name, found.topic, found.schema, found.formats, found.timestamp, found.window)
     else:
         Decoder(found.schema, found.formats, window=found.window).check()
@@ -261,11 +268,11 @@ def _done(bound: Changing, offset: int) -> Done:
 def _message(bound: Plannable | OfQueries | OfHolds) -> str:
     match bound:
         case BoundCreateSource(target=target) | BoundCreateAs(target=target):
-            return f"{target.kind.title()} {target.name} created."
+            return f"{target.kind.capitalize()} {target.name} created."
         case BoundInsertSelect(target=target):
             return f"Query that writes to {target.name} created."
         case BoundAlter(target=target):
-            return f"{target.KIND.title()} {target.name} altered."
+            return f"{target.KIND.capitalize()} {target.name} altered."
         case BoundCreateType(name=name):
             return f"Type {name} created."
         case BoundDropType(name=name):

@@ -48,7 +48,7 @@ class Lags:
             query.id: {t for name in query.sources for t in topics_of(name, catalog)}
             for query in catalog.queries.values()
         }
-        read |= {keeper(table): {table.topic} for table in catalog.tables if not table.derived}
+        read |= {keeper(t): {t.topic} for t in catalog.tables if not t.derived and t.topic is not None}
         known = self._admin.describe({topic for topics in read.values() for topic in topics})
         ends = self._admin.ends([(t.name, p) for t in known.values() for p in range(t.partitions)])
         remap = {(m.topic, m.partition): m.end_offset for m in self._store.remap_ends()}
@@ -75,5 +75,5 @@ def topics_of(name: ObjectName, catalog: Catalog) -> set[TopicName]:
         return set()
     query = catalog.queries.get(found.query) if found.query is not None else None
     if query is None:
-        return {found.topic}
+        return {found.topic} if found.topic is not None else set()
     return {topic for source in query.sources for topic in topics_of(source, catalog)}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from holdfast.catalog.objects import CatalogObject, Stream, Table
+from holdfast.catalog.objects import CatalogObject, MaterializedView, Stream, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.catalog.system import QUERY, SYSTEM_TABLES
 from holdfast.coordinator.clock import Clock
@@ -107,15 +107,29 @@ def _of_catalog(catalog: Catalog) -> Told:
     return {
         "mz_objects": [(each.name, each.name, each.KIND) for each in (*everything, *catalog.views.values())],
         "mz_tables": [
-            (*_common(t), t.query, WINDOW_MS if t.retain_ms is None else t.retain_ms, t.statement)
+            (*_common(t), t.query, _retained_ms(t), t.statement)
             for t in everything
-            if isinstance(t, Table)
+            if isinstance(t, Table) and not isinstance(t, MaterializedView)
+        ],
+        "mz_materialized_views": [
+            (v.name, v.name, ", ".join(_reads(v, catalog)), v.query, _retained_ms(v), v.statement)
+            for v in catalog.materialized_views
         ],
         "mz_streams": [(*_common(s), s.query, s.statement) for s in everything if isinstance(s, Stream)],
         "mz_sources": [(o.name, o.name, o.KIND, o.topic, o.read_only) for o in everything if not o.derived],
         "mz_views": [(v.name, v.name, ", ".join(v.sources), v.definition) for v in catalog.views.values()],
         "mz_columns": [row for found in everything for row in _columns(found)],
     }
+
+
+def _retained_ms(table: Table) -> int:
+    return WINDOW_MS if table.retain_ms is None else table.retain_ms
+
+
+def _reads(view: MaterializedView, catalog: Catalog) -> Iterable[str]:
+    """What its query reads; nothing, when that was terminated."""
+    query = catalog.queries.get(view.query) if view.query is not None else None
+    return query.sources if query is not None else ()
 
 
 def _common(found: CatalogObject) -> Row:

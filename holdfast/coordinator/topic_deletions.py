@@ -31,7 +31,7 @@ class TopicDeletions:
         intended = self._intended()
         if not intended:
             return
-        used = {found.topic for found in catalog.objects.values()}
+        used = catalog.topics
         there = self._admin.describe(intended)
         self._admin.delete(*(t for t, id_ in intended.items() if t not in used and t in there and there[t].id == id_))
         self._remember({})

@@ -95,13 +95,13 @@ def _hold_command(bound: OfHolds, text: str, number: int, store_id: StoreId | No
 def _id(bound: Plannable) -> CommandId:
     match bound:
         case BoundCreateSource() | BoundCreateAs():
-            return CommandId(bound.target.kind.lower(), bound.target.name, CommandAction.CREATE)
+            return CommandId(_type(bound.target.kind.lower()), bound.target.name, CommandAction.CREATE)
         case BoundDrop():
-            return CommandId(bound.target.KIND, bound.target.name, CommandAction.DROP)
+            return CommandId(_type(bound.target.KIND), bound.target.name, CommandAction.DROP)
         case BoundInsertSelect():
             return CommandId(bound.target.KIND, bound.target.name, CommandAction.INSERT)
         case BoundAlter():
-            return CommandId(bound.target.KIND, bound.target.name, CommandAction.ALTER)
+            return CommandId(_type(bound.target.KIND), bound.target.name, CommandAction.ALTER)
         case BoundCreateType():
             return CommandId(CommandType.TYPE, bound.name, CommandAction.CREATE)
         case BoundDropType():
@@ -116,6 +116,10 @@ def _id(bound: Plannable) -> CommandId:
             return CommandId(CommandType.FUNCTION, bound.name, CommandAction.DROP)
         case _:
             assert_never(bound)
+
+
+def _type(kind: str) -> CommandType:
+    return CommandType(kind.replace(" ", "_"))
 
 
 def _kept(bound: Plannable) -> Mapping[str, str]:

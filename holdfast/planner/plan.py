@@ -1,5 +1,6 @@
 """From bound statements to plans. Pure: the same statement and number give the same plan."""
 
+from holdfast.catalog.objects import Stream
 from holdfast.names import ObjectName, QueryId
 from holdfast.planner.query import plan_insert, plan_steps
 from holdfast.planner.upgrade import check_upgrade
@@ -8,6 +9,7 @@ from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.plan.ddl import (
     AlterSource,
     CreateFunction,
+    CreateMaterializedView,
     CreateStream,
     CreateTable,
     CreateView,
@@ -110,7 +112,7 @@ def _create_function(function: UserFunction) -> CreateFunction:
 def _alter(bound: BoundAlter) -> AlterSource:
     return AlterSource(
         source_name=bound.target.name,
-        ksql_type=SourceType(bound.target.KIND.upper()),
+        ksql_type=SourceType.STREAM if isinstance(bound.target, Stream) else SourceType.TABLE,
         new_columns=tuple(SchemaText(str(column)) for column in bound.columns),
     )
 
@@ -126,11 +128,19 @@ def _query(query: BoundQuery, sink: ObjectName, steps: Step, id_: QueryId) -> Qu
 
 
 def query_id(target: Target, number: int) -> QueryId:
-    """`CSAS_NAME_n` or `CTAS_NAME_n`."""
-    return QueryId(f"C{target.kind[0]}AS_{target.name.upper()}_{number}")
+    """`CSAS_NAME_n`, `CTAS_NAME_n` or `CMVAS_NAME_n`."""
+    initials = "".join(word[0] for word in target.kind.split())
+    return QueryId(f"C{initials}AS_{target.name.upper()}_{number}")
 
 
 def _create(target: Target) -> DdlCommand:
+    if target.topic is None:
+        return CreateMaterializedView(
+            source_name=target.name,
+            schema=SchemaText(str(target.schema)),
+            window_info=target.window,
+            or_replace=target.or_replace,
+        )
     create = CreateStream if target.kind is ObjectKind.STREAM else CreateTable
     return create(
         source_name=target.name,

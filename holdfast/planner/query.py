@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from holdfast.catalog.objects import CatalogObject
+from holdfast.catalog.objects import Stream
 from holdfast.planner.aggregation import plan_aggregation
 from holdfast.planner.join import plan_join
 from holdfast.planner.node import Node
@@ -18,6 +18,7 @@ from holdfast.runtime.plan.steps import (
     StreamSelect,
     StreamSink,
     TableFilter,
+    TableKeep,
     TableSelect,
     TableSink,
 )
@@ -26,7 +27,9 @@ from holdfast.sql.statements import ObjectKind
 
 
 def plan_steps(query: BoundQuery, target: Target) -> Step:
-    """The steps from the sources' topics to the target's."""
+    """The steps from the sources to the target's topic, or to what is kept without one."""
+    if target.topic is None:
+        return TableKeep(properties=context(target.name), source=_result(query))
     sink = StreamSink if target.kind is ObjectKind.STREAM else TableSink
     return sink(
         properties=context(target.name),
@@ -37,7 +40,7 @@ def plan_steps(query: BoundQuery, target: Target) -> Step:
     )
 
 
-def plan_insert(query: BoundQuery, target: CatalogObject) -> Step:
+def plan_insert(query: BoundQuery, target: Stream) -> Step:
     """The steps from the sources' topics to that of a stream which is there already."""
     return StreamSink(
         properties=context(target.name),

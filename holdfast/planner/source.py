@@ -1,9 +1,10 @@
-"""The steps that read the topic of a stream or a table."""
+"""The steps that read a stream or a table: its topic, or what is kept of it where it has none."""
 
 from holdfast.catalog.objects import CatalogObject, Stream
 from holdfast.planner.node import Node
 from holdfast.planner.texts import context
 from holdfast.runtime.plan.sources import (
+    CollectionSource,
     SchemaText,
     StreamSource,
     TableSource,
@@ -12,7 +13,7 @@ from holdfast.runtime.plan.sources import (
 )
 from holdfast.runtime.plan.steps import Step
 from holdfast.sql.formats import build_formats
-from holdfast.sql.relation import PSEUDO_COLUMNS, WINDOW_BOUNDS
+from holdfast.sql.relation import PSEUDO_COLUMNS, RECORD_COLUMNS, WINDOW_BOUNDS
 from holdfast.types import Column
 
 PSEUDO_COLUMN_VERSION = 1
@@ -23,6 +24,8 @@ def plan_source(source: CatalogObject, name: str = "KsqlTopic") -> Node:
     """The rows of a source; `name` tells it from the other sources of the query."""
     schema, formats = source.schema, source.formats
     pseudo = [Column(name, type_) for name, type_ in PSEUDO_COLUMNS.items() if schema.find(name) is None]
+    if source.topic is None:
+        pseudo = [column for column in pseudo if column.name not in RECORD_COLUMNS]
     bounds = [Column(name, type_) for name, type_ in WINDOW_BOUNDS.items()] if source.window is not None else []
     return Node(
         step=_step(source, f"{name}/Source"),
@@ -38,6 +41,10 @@ def plan_source(source: CatalogObject, name: str = "KsqlTopic") -> Node:
 def _step(source: CatalogObject, path: str) -> Step:
     properties, schema = context(path), SchemaText(str(source.schema))
     stream = isinstance(source, Stream)
+    if source.topic is None:
+        return CollectionSource(
+            properties=properties, source_name=source.name, window_info=source.window, source_schema=schema
+        )
     if source.window is not None:
         windowed = WindowedStreamSource if stream else WindowedTableSource
         return windowed(

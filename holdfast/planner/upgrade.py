@@ -21,6 +21,8 @@ ENFORCING = (
     sources.WindowedTableSource,
     steps.StreamSink,
     steps.TableSink,
+    steps.TableKeep,
+    sources.CollectionSource,
     steps.StreamSelectKey,
     steps.StreamSelectKeyV1,
     steps.TableSelectKey,

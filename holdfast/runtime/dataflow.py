@@ -15,7 +15,8 @@ class Dataflow:
     """
 
     programs: dict[QueryId, Program] = field(default_factory=dict)
-    topics: dict[ObjectName, TopicName] = field(default_factory=dict)
+    topics: dict[ObjectName, TopicName | None] = field(default_factory=dict)
+    """The objects that there are, with their topics; a materialized view has none."""
     kept: set[ObjectName] = field(default_factory=set)
 
     def object_of(self, topic: TopicName, names: Sequence[ObjectName]) -> ObjectName | None:
@@ -25,7 +26,10 @@ class Dataflow:
                 return name
         return None
 
-    def declare(self, name: ObjectName, topic: TopicName, *, kept: bool) -> None:
+    def keeps(self, name: ObjectName) -> bool:
+        return self.keeper(name) is not None
+
+    def declare(self, name: ObjectName, topic: TopicName | None, *, kept: bool) -> None:
         self.topics[name] = topic
         if kept:
             self.kept.add(name)

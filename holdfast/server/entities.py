@@ -79,15 +79,15 @@ def command_id(bound: BoundStatement) -> str:
     """`type/name/action`, in words that ksqlDB's clients can read."""
     match bound:
         case BoundCreateSource(target=target) | BoundCreateAs(target=target):
-            return f"{target.kind.lower()}/{quote(target.name)}/create"
+            return f"{_type(target.kind.lower())}/{quote(target.name)}/create"
         case BoundDrop(target=dropped):
-            return f"{dropped.KIND}/{quote(dropped.name)}/drop"
+            return f"{_type(dropped.KIND)}/{quote(dropped.name)}/drop"
         case BoundInsert(target=written):
             return f"{written.KIND}/{quote(written.name)}/execute"
         case BoundInsertSelect(target=written):
             return f"{written.KIND}/{quote(written.name)}/create"
         case BoundAlter(target=altered):
-            return f"{altered.KIND}/{quote(altered.name)}/alter"
+            return f"{_type(altered.KIND)}/{quote(altered.name)}/alter"
         case BoundCreateType(name=name):
             return f"type/{quote(name)}/create"
         case BoundDropType(name=name):
@@ -118,6 +118,7 @@ def command_id(bound: BoundStatement) -> str:
             raise AssertionError(f"{type(bound).__name__} is not a command")
 
 
+<<<<<<< HEAD
 def transaction(text: str, id_: str, state: str, changed: Sequence[tuple[str, Done]] = ()) -> Json:
     """A transaction: while it is open, a client sends its id with what follows, as a property.
 
@@ -135,6 +136,15 @@ def queued(text: str, command: str) -> Json:
     told = status(text, command, "Waits for COMMIT.", -1)
     told["commandStatus"]["status"] = "QUEUED"
     return told
+=======
+def _type(kind: str) -> str:
+    return kind.replace(" ", "_")
+
+
+def transaction(text: str, id_: str, state: str) -> Json:
+    """A transaction: while it is open, a client sends its id with what follows, as a property."""
+    return entity("transaction", text, transactionId=id_, state=state, property=TRANSACTION)
+>>>>>>> 4278137 (Materialized views: catalog, plan, binder and program (in work))
 
 
 # ---- lists
@@ -148,7 +158,7 @@ def listed(found: CatalogObject) -> Json:
     return {
         "type": found.KIND.upper(),
         "name": found.name,
-        "topic": found.topic,
+        "topic": found.topic or "",
         "keyFormat": found.formats.key_format.format,
         "valueFormat": found.formats.value_format.format,
         "isWindowed": found.window is not None,
@@ -215,6 +225,24 @@ def asserted_topic(text: str, asserted: BoundAssertTopic) -> Json:
 def listed_views(text: str, found: Iterable[View]) -> Json:
     views = [{"name": view.name, "reads": list(view.sources), "definition": view.definition} for view in found]
     return entity("views", text, views=views)
+
+
+def listed_materialized_views(text: str, catalog: Catalog) -> Json:
+    views = []
+    for view in catalog.materialized_views:
+        query = catalog.queries.get(view.query) if view.query is not None else None
+        reads = list(query.sources) if query is not None else []
+        windowed = view.window is not None
+        views.append(
+            {
+                "name": view.name,
+                "reads": reads,
+                "queryId": view.query,
+                "isWindowed": windowed,
+                "definition": view.statement,
+            }
+        )
+    return entity("materialized_views", text, materializedViews=views)
 
 
 def listed_functions(text: str, users: Iterable[UserFunction]) -> Json:
@@ -317,7 +345,7 @@ def described(
     extended: bool,
 ) -> Json:
     by_id = {query.id: query for query in queries}
-    topic = topics.get(found.topic)
+    topic = topics.get(found.topic) if found.topic is not None else None
 
     def of(entries: Iterable[QueryEntry]) -> list[Json]:
         return [listed_query(by_id[entry.id]) for entry in entries if entry.id in by_id]
@@ -333,9 +361,9 @@ def described(
         "statistics": "",
         "errorStats": "",
         "extended": extended,
-        "keyFormat": found.formats.key_format.format,
-        "valueFormat": found.formats.value_format.format,
-        "topic": found.topic,
+        "keyFormat": found.formats.key_format.format if found.topic is not None else "",
+        "valueFormat": found.formats.value_format.format if found.topic is not None else "",
+        "topic": found.topic or "",
         "partitions": topic.partitions if topic else 0,
         "replication": min(topic.replicas, default=0) if topic else 0,
         "statement": found.statement,

@@ -17,9 +17,10 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from holdfast.catalog.objects import CatalogObject, Table
+from holdfast.catalog.objects import CatalogObject, MaterializedView, Table
 from holdfast.errors import BindError, NotSupported, TypeMismatch, UnknownColumn
 from holdfast.runtime.expressions.physical import arrow_type, field_name
+from holdfast.sql.bind_insert import materialized
 from holdfast.types import Array, Column, Decimal, Map, Role, Scalar, SqlType, Struct
 
 ROWTIME = Column("ROWTIME", Scalar.BIGINT)
@@ -40,6 +41,8 @@ class GivenRows:
     def __init__(self, target: CatalogObject) -> None:
         if target.read_only:
             raise BindError(f'{target.KIND} "{target.name}" is read only', detail="It was created as a SOURCE.")
+        if isinstance(target, MaterializedView):
+            raise materialized(target)
         self.target = target
         self._columns = {column.name: column for column in (*target.schema.columns, ROWTIME)}
         self._folded: dict[str, Column | None] = {}

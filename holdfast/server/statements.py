@@ -1,10 +1,15 @@
 """Runs statements one after the other and reads the one query of a request: the bridge from SQL to the service."""
 
+<<<<<<< HEAD
 from collections.abc import Sequence
 from contextlib import suppress
+=======
+from collections.abc import Iterable, Mapping, Sequence
+>>>>>>> 4278137 (Materialized views: catalog, plan, binder and program (in work))
 from typing import assert_never
 
-from holdfast.catalog.objects import QueryState
+from holdfast.catalog.objects import CatalogObject, MaterializedView, QueryState
+from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import (
     HoldfastError,
     NoTransaction,
@@ -12,12 +17,13 @@ from holdfast.errors import (
     OpenTransaction,
     UnknownObject,
 )
+from holdfast.names import TopicName
 from holdfast.runtime.functions.registry import function
 from holdfast.server import entities
 from holdfast.server.problems import Code, Json, Problem, statement_problem, too_deep
 from holdfast.server.pushes import Pushes
 from holdfast.server.requests import Asked
-from holdfast.server.service import QueryInfo, Service
+from holdfast.server.service import QueryInfo, Service, Topic
 from holdfast.server.statuses import Statuses
 from holdfast.sql import statements as sql
 from holdfast.sql.bind import bind
@@ -219,7 +225,7 @@ class _Run:
             case sql.Describe(name=name, extended=extended):
                 catalog = self._service.catalog
                 found = catalog.relation(name.text, position=name.position)
-                topics = self._service.described_topics([found.topic])
+                topics = self._described_topics([found])
                 described = entities.described(found, catalog, self._service.queries(), topics, extended=extended)
                 return entities.source_description(text, described)
             case sql.DescribeFunction(name=name):
@@ -289,12 +295,15 @@ class _Run:
         plan = service.explain(entry, format_) if entry.state is not QueryState.INCOMPATIBLE else ""
         return entities.described_query(info.statement, plan, format_, entry.properties, bound=None, info=info)
 
+    def _described_topics(self, found: Iterable[CatalogObject]) -> Mapping[TopicName, Topic]:
+        return self._service.described_topics([each.topic for each in found if each.topic is not None])
+
     def _show(self, asked: sql.Show, text: str) -> Json:
         service, catalog = self._service, self._service.catalog
         match asked.listing:
-            case sql.Listing.STREAMS | sql.Listing.TABLES if asked.extended:
-                found = catalog.streams if asked.listing is sql.Listing.STREAMS else catalog.tables
-                queries, topics = service.queries(), service.described_topics(each.topic for each in found)
+            case sql.Listing.STREAMS | sql.Listing.TABLES | sql.Listing.MATERIALIZED_VIEWS if asked.extended:
+                found = _listed(asked.listing, catalog)
+                queries, topics = service.queries(), self._described_topics(found)
                 return entities.source_descriptions(
                     text, [entities.described(each, catalog, queries, topics, extended=True) for each in found]
                 )
@@ -303,7 +312,9 @@ class _Run:
             case sql.Listing.STREAMS:
                 return entities.listed_objects(text, "streams", catalog.streams)
             case sql.Listing.TABLES:
-                return entities.listed_objects(text, "tables", catalog.tables)
+                return entities.listed_objects(text, "tables", _listed(asked.listing, catalog))
+            case sql.Listing.MATERIALIZED_VIEWS:
+                return entities.listed_materialized_views(text, catalog)
             case sql.Listing.QUERIES if asked.extended:
                 return entities.query_descriptions(text, [self._described(info) for info in service.queries()])
             case sql.Listing.QUERIES:
@@ -326,3 +337,13 @@ class _Run:
                 return entities.listed_holds(text, service.holds())
             case _:
                 assert_never(asked.listing)
+
+
+def _listed(listing: sql.Listing, catalog: Catalog) -> Sequence[CatalogObject]:
+    match listing:
+        case sql.Listing.STREAMS:
+            return catalog.streams
+        case sql.Listing.MATERIALIZED_VIEWS:
+            return catalog.materialized_views
+        case _:
+            return [table for table in catalog.tables if not isinstance(table, MaterializedView)]

@@ -39,8 +39,8 @@ class Statuses:
 
     def all(self, catalog: Catalog) -> dict[str, CommandStatus]:
         created = {
-            f"{found.KIND}/{quote(found.name)}/create": CommandStatus(
-                f"{found.KIND.title()} {found.name} created.", found.query
+            f"{found.KIND.replace(' ', '_')}/{quote(found.name)}/create": CommandStatus(
+                f"{found.KIND.capitalize()} {found.name} created.", found.query
             )
             for found in catalog.objects.values()
         }

@@ -84,6 +84,7 @@ class StreamReader:
 
         def decode() -> pa.Table:
             decoder = Decoder(stream.schema, stream.formats, window=stream.window)
+            assert stream.topic is not None
             source = TopicInput(stream.topic, decoder, decoded_view(stream.topic, decoder))
             rows = self._decoder.decode(source, self._records(self._ranges.read(dict(ranges))))
             return rows.sort_by([("part", "ascending"), ("off", "ascending")])

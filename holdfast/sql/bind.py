@@ -15,6 +15,7 @@ from holdfast.sql.bind_function import bind_create_function, bind_drop_function,
 from holdfast.sql.bind_hold import bind_advance_hold, bind_create_hold, bind_drop_hold, bind_rename_hold
 from holdfast.sql.bind_insert import bind_insert
 from holdfast.sql.bind_insert_select import bind_insert_select
+from holdfast.sql.bind_materialized import bind_create_materialized
 from holdfast.sql.bind_query import bind_select
 from holdfast.sql.bind_subscribe import bind_subscribe
 from holdfast.sql.bind_type import bind_create_type, bind_drop_type
@@ -54,6 +55,8 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
     match statement:
         case sql.CreateSource():
             return bind_create_source(statement, catalog, properties)
+        case sql.CreateAs(kind=sql.ObjectKind.MATERIALIZED_VIEW):
+            return bind_create_materialized(statement, catalog)
         case sql.CreateAs():
             return bind_create_as(statement, catalog, properties)
         case sql.InsertValues():

@@ -47,7 +47,7 @@ def bind_create_source(
             hint="Leave out OR REPLACE.",
             position=statement.position,
         )
-    nothing = _taken(statement, catalog)
+    nothing = taken(statement, catalog)
     if nothing is not None:
         return nothing
     with_ = read_properties(statement.properties, OF_SOURCES)
@@ -87,7 +87,7 @@ def bind_create_as(
     statement: sql.CreateAs, catalog: Catalog, properties: Mapping[str, str]
 ) -> BoundCreateAs | BoundNothing:
     """An object that a query keeps current; what is not said is as the query's source has it."""
-    nothing = _taken(statement, catalog)
+    nothing = taken(statement, catalog)
     if nothing is not None:
         return nothing
     with_ = read_properties(statement.properties)
@@ -118,7 +118,7 @@ def schema_of(query: BoundQuery) -> Schema:
     return Schema((*keys, *(Column(column.name, column.type) for column in query.values)))
 
 
-def _taken(statement: sql.CreateSource | sql.CreateAs, catalog: Catalog) -> BoundNothing | None:
+def taken(statement: sql.CreateSource | sql.CreateAs, catalog: Catalog) -> BoundNothing | None:
     """What to do about an object that has the name already."""
     found = catalog.find(statement.name.text)
     if found is None:

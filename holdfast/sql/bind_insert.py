@@ -2,9 +2,9 @@
 
 from decimal import Decimal as Number
 
-from holdfast.catalog.objects import CatalogObject, Table
+from holdfast.catalog.objects import CatalogObject, MaterializedView, Table
 from holdfast.catalog.snapshot import Catalog
-from holdfast.errors import BindError, NotSupported, TypeMismatch, UnknownColumn
+from holdfast.errors import BindError, NotSupported, Position, TypeMismatch, UnknownColumn, WrongObjectKind
 from holdfast.runtime.expressions.coercion import width
 from holdfast.runtime.expressions.physical import Dialect, NotRenderable
 from holdfast.runtime.expressions.render import render
@@ -37,6 +37,8 @@ def bind_insert(statement: sql.InsertValues, catalog: Catalog) -> BoundInsert:
             detail="It was created as a SOURCE.",
             position=statement.target.position,
         )
+    if isinstance(target, MaterializedView):
+        raise materialized(target, statement.target.position)
     if target.window is not None:
         raise NotSupported(
             f'INSERT cannot write to the windowed {target.KIND} "{target.name}"',
@@ -55,6 +57,16 @@ def bind_insert(statement: sql.InsertValues, catalog: Catalog) -> BoundInsert:
         _check_value(column, value)
     _check_key(target, columns, statement)
     return BoundInsert(target=target, columns=columns, values=statement.values)
+
+
+def materialized(target: MaterializedView, position: Position | None = None) -> WrongObjectKind:
+    """The refusal to write to a materialized view."""
+    return WrongObjectKind(
+        f'cannot insert into "{target.name}", which is a materialized view',
+        detail="Its rows are the result of its query.",
+        hint="Insert into what the query reads.",
+        position=position,
+    )
 
 
 def _columns(statement: sql.InsertValues, target: CatalogObject) -> tuple[Column, ...]:

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from holdfast.catalog.objects import CatalogObject, Stream
+from holdfast.catalog.objects import CatalogObject, MaterializedView, Stream
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import BindError, NotSupported, TypeMismatch, WrongObjectKind
 from holdfast.runtime.expressions.coercion import common_type
 from holdfast.runtime.expressions.tree import Cast
 from holdfast.sql import statements as sql
 from holdfast.sql.bind_create import schema_of
+from holdfast.sql.bind_insert import materialized
 from holdfast.sql.bind_joins import is_stream
 from holdfast.sql.bind_query import bind_query
 from holdfast.sql.bound import BoundColumn, BoundInsertSelect, BoundQuery
@@ -23,8 +24,7 @@ def bind_insert_select(
 ) -> BoundInsertSelect:
     """A query whose result must have the columns of its target."""
     with_ = read_properties(statement.properties, OF_INSERTS)
-    target = catalog.relation(statement.target.text, position=statement.target.position)
-    _check_target(statement, target)
+    target = _target(statement, catalog)
     if with_.query_id is not None and with_.query_id in catalog.queries:
         raise BindError(f"query {with_.query_id} already exists", position=with_.position("QUERY_ID"))
     query = _widened(bind_query(statement.select, catalog), target.schema)
@@ -42,8 +42,11 @@ def bind_insert_select(
     return BoundInsertSelect(target=target, query=query, query_id=with_.query_id)
 
 
-def _check_target(statement: sql.InsertSelect, target: CatalogObject) -> None:
+def _target(statement: sql.InsertSelect, catalog: Catalog) -> Stream:
     position = statement.target.position
+    target = catalog.relation(statement.target.text, position=position)
+    if isinstance(target, MaterializedView):
+        raise materialized(target, position)
     if not isinstance(target, Stream):
         raise WrongObjectKind(f'INSERT INTO … SELECT needs a stream, and "{target.name}" is a table', position=position)
     if target.read_only:
@@ -52,6 +55,7 @@ def _check_target(statement: sql.InsertSelect, target: CatalogObject) -> None:
         )
     if target.schema.headers:
         raise NotSupported(f'cannot insert into "{target.name}", which has HEADER columns', position=position)
+    return target
 
 
 def _check_cycle(statement: sql.InsertSelect, target: CatalogObject, query: BoundQuery, catalog: Catalog) -> None:

@@ -24,6 +24,19 @@ from holdfast.sql.walk import column_refs
 from holdfast.sql.windows import window_of
 from holdfast.types import Column
 
+INSTEAD = {
+    "ORDER BY": "Leave it out, and order the rows where you read them.",
+    "OFFSET": "Leave it out, and choose the rows where you read them.",
+    "DISTINCT": "Group by the columns, with COUNT(*) as one more column.",
+    "UNION": "Have each part INSERT INTO one stream, and read that.",
+    "WITH": "Give the inner query a name with CREATE VIEW, and read that.",
+    "a query in FROM": "Give the inner query a name with CREATE VIEW, and read that.",
+    "GROUP BY ()": "Keep the rows, and aggregate them where you read them.",
+}
+"""What to write in place of a clause that continuous queries do not have."""
+WINDOWED_TABLE = "Declare a stream over its topic, with the same WINDOW_TYPE and WINDOW_SIZE, and read that."
+WINDOWED_VIEW = "Keep it as a table, whose topic can be read as a windowed stream: CREATE TABLE … AS SELECT …"
+
 
 def bind_query(
     select: sql.Select, catalog: Catalog, check: Callable[[Sequence[BoundColumn]], None] | None = None
@@ -33,7 +46,11 @@ def bind_query(
     if select.emit is sql.Emit.ALL:
         raise NotSupported("EMIT ALL is for a SELECT of its own", hint="Write EMIT CHANGES.", position=select.position)
     if select.limit is not None:
-        raise NotSupported("LIMIT is not supported in a CREATE … AS", position=select.position)
+        raise NotSupported(
+            "LIMIT is not supported in a CREATE … AS",
+            hint="Leave it out, and limit the rows where you read them.",
+            position=select.position,
+        )
     if select.as_of is not None:
         raise NotSupported(
             "AS OF is for a SELECT of its own",
@@ -98,9 +115,9 @@ def _check_sources(select: sql.Select, relation: Relation) -> None:
             )
         if found.window is not None and isinstance(found, Table):
             raise NotSupported(
-                f'a continuous query cannot read the windowed table "{found.name}"',
+                f'a continuous query cannot read the windowed {found.KIND} "{found.name}"',
                 detail="Its rows change until their windows close, and are gone when they expire.",
-                hint="Declare a stream over its topic, with the same WINDOW_TYPE and WINDOW_SIZE, and read that.",
+                hint=WINDOWED_VIEW if found.topic is None else WINDOWED_TABLE,
                 position=written.position,
             )
         if clause is not None and found.formats.value_format.format == KAFKA:
@@ -218,8 +235,9 @@ def bind_select(select: sql.Select, catalog: Catalog) -> BoundSelect | BoundRead
 
 def refuse_clauses(select: sql.Select) -> None:
     for clause in select.clauses:
-        message = f"{clause.name} is not supported yet"
-        raise NotYetSupported(Feature.CLAUSE, clause.name, message, position=clause.position or select.position)
+        message, hint = f"{clause.name} is not supported yet", INSTEAD.get(clause.name)
+        position = clause.position or select.position
+        raise NotYetSupported(Feature.CLAUSE, clause.name, message, hint=hint, position=position)
 
 
 def _select_kind(select: sql.Select, relation: Relation) -> SelectKind:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from holdfast.catalog.objects import CatalogObject, Hold, QueryEntry, Table, TopicSettings
+from holdfast.catalog.objects import CatalogObject, Hold, QueryEntry, Stream, Table, TopicSettings
 from holdfast.errors import Position
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.expressions.tree import Call, Expression
@@ -50,12 +50,12 @@ class BoundColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What a CREATE makes: the object, its topic and how that is written."""
+    """What a CREATE makes: the object, its topic and how that is written; a materialized view has no topic."""
 
     kind: ObjectKind
     name: ObjectName
     schema: Schema
-    topic: TopicName
+    topic: TopicName | None
     formats: Formats
     window: WindowInfo | None = None
     timestamp: TimestampColumn | None = None
@@ -140,7 +140,7 @@ class BoundCreateAs:
 class BoundInsertSelect:
     """A query that writes what it finds to a stream that is there already. `query_id` is one that the user chose."""
 
-    target: CatalogObject
+    target: Stream
     query: BoundQuery
     query_id: str | None = None
 

@@ -120,6 +120,22 @@ MANUAL: Mapping[str, Entry] = {
         "CREATE VIEW busy AS SELECT city, total FROM per_city WHERE total > 100;",
     ),
     "drop_view": Entry("DROP VIEW", "Forget a view.", "DROP VIEW busy;"),
+    "create_materialized": Entry(
+        "CREATE MATERIALIZED VIEW",
+        "Keep the result of a query current, as CREATE TABLE … AS SELECT does, but without a topic.",
+        "CREATE MATERIALIZED VIEW busy_cities WITH (RETAIN HISTORY FOR '1h') AS\n"
+        "  SELECT city, COUNT(*) AS orders FROM orders GROUP BY city;",
+    ),
+    "drop_materialized": Entry(
+        "DROP MATERIALIZED VIEW",
+        "Remove a materialized view, with the query that keeps it.",
+        "DROP MATERIALIZED VIEW IF EXISTS busy_cities;",
+    ),
+    "alter_materialized": Entry(
+        "ALTER MATERIALIZED VIEW",
+        "Say for how long a materialized view keeps its history.",
+        "ALTER MATERIALIZED VIEW busy_cities SET (RETAIN HISTORY FOR '2h');",
+    ),
     "begin": Entry(
         "BEGIN",
         "Answer the queries that follow for one time, or change holds together, until COMMIT or ROLLBACK.",

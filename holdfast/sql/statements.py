@@ -19,6 +19,7 @@ class ObjectKind(StrEnum):
 
     STREAM = "STREAM"
     TABLE = "TABLE"
+    MATERIALIZED_VIEW = "MATERIALIZED VIEW"
 
 
 class Marker(StrEnum):
@@ -256,7 +257,7 @@ class CreateSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateAs:
-    """`CREATE STREAM|TABLE name [WITH (…)] AS SELECT …`."""
+    """`CREATE STREAM|TABLE|MATERIALIZED VIEW name [WITH (…)] AS SELECT …`."""
 
     kind: ObjectKind
     name: Identifier
@@ -289,7 +290,7 @@ class InsertSelect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop:
-    """`DROP STREAM|TABLE [IF EXISTS] name [DELETE TOPIC] [CASCADE]`."""
+    """`DROP STREAM|TABLE|MATERIALIZED VIEW [IF EXISTS] name [DELETE TOPIC] [CASCADE]`."""
 
     kind: ObjectKind
     name: Identifier
@@ -344,7 +345,7 @@ class DropFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alter:
-    """`ALTER STREAM|TABLE name ADD [COLUMN] column type, …` or `SET|RESET (RETAIN HISTORY …)`.
+    """`ALTER STREAM|TABLE name ADD [COLUMN] column type, …` or, of what keeps rows, `SET|RESET (RETAIN HISTORY …)`.
 
     `retain` is for how long history is kept; its value is None where that is to be the default again.
     """
@@ -363,6 +364,7 @@ class Listing(StrEnum):
     """What SHOW can list."""
 
     VIEWS = "VIEWS"
+    MATERIALIZED_VIEWS = "MATERIALIZED VIEWS"
     STREAMS = "STREAMS"
     TABLES = "TABLES"
     QUERIES = "QUERIES"

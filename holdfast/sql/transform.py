@@ -385,7 +385,7 @@ class StatementTransformer(QueryTransformer):
         return sql.Show(sql.Listing(str(children[1]).upper()), True, position=position_of(children[0]))
 
     def listing(self, children: Children) -> sql.Listing:
-        return sql.Listing(str(children[0]).upper())
+        return sql.Listing(" ".join(map(str, children)).upper())
 
     def extended(self, _: Children) -> _Flag:
         return _Flag("extended")
@@ -422,6 +422,38 @@ class StatementTransformer(QueryTransformer):
             if_exists="if_exists" in _flags(children),
             position=position_of(children[0]),
         )
+
+    def create_materialized(self, children: Children) -> sql.CreateAs:
+        name, with_, flags = pick(children, Name), pick(children, Part), _flags(children)
+        assert name is not None
+        return sql.CreateAs(
+            kind=sql.ObjectKind.MATERIALIZED_VIEW,
+            name=_identifier(name),
+            properties=with_.value if with_ else (),
+            select=children[-1],
+            or_replace="or_replace" in flags,
+            if_not_exists="if_not_exists" in flags,
+            position=position_of(children[0]),
+        )
+
+    def drop_materialized(self, children: Children) -> sql.Drop:
+        name, flags = pick(children, Name), _flags(children)
+        assert name is not None
+        return sql.Drop(
+            kind=sql.ObjectKind.MATERIALIZED_VIEW,
+            name=_identifier(name),
+            if_exists="if_exists" in flags,
+            cascade="cascade" in flags,
+            position=position_of(children[0]),
+        )
+
+    def alter_materialized(self, children: Children) -> sql.Alter:
+        keyword, _, name, *_, retained = children
+        return self.alter_set([keyword, sql.ObjectKind.MATERIALIZED_VIEW, name, retained])
+
+    def reset_materialized(self, children: Children) -> sql.Alter:
+        keyword, _, name, *_ = children
+        return self.alter_reset([keyword, sql.ObjectKind.MATERIALIZED_VIEW, name])
 
     def begin(self, children: Children) -> sql.Begin:
         return sql.Begin("only_reads" in _flags(children), position_of(children[0]))

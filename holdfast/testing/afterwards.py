@@ -50,7 +50,7 @@ def difference(
         told = _source_difference(source, catalog, wires)
         if told is not None:
             return told
-    topics = {*(o.topic for o in catalog.objects.values()), *_shuffles(catalog)}
+    topics = {*catalog.topics, *_shuffles(catalog)}
     for topic in post.topics:
         told = _topic_difference(topic, topics, wires, catalog, partitions)
         if told is not None:
@@ -67,6 +67,8 @@ def _source_difference(wanted: ExpectedSource, catalog: Catalog, wires: Mapping[
     found = catalog.find(wanted.name)
     if found is None:
         return f"there is no {wanted.kind} {wanted.name}"
+    if found.topic is None:
+        return f"{found.KIND} {found.name} has no topic"
     wire = wires[found.topic]
     for what, expected, actual in _attributes(wanted, found, wire):
         if expected != actual:
@@ -133,9 +135,11 @@ def _partitions(topic: TopicName, catalog: Catalog, given_: Mapping[str, int]) -
         if found.topic == topic:
             if found.topic_settings.partitions is not None:
                 return found.topic_settings.partitions
-            query = catalog.queries.get(found.query) if found.query is not None else None
-            if query is not None and query.sources:
-                return _partitions(catalog.object(query.sources[0]).topic, catalog, given_)
+            origin = catalog.origin(found)
+            while origin is not None and origin.topic is None:
+                origin = catalog.origin(origin)
+            if origin is not None and origin.topic is not None:
+                return _partitions(origin.topic, catalog, given_)
     return DEFAULT_PARTITIONS
 
 

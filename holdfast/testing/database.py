@@ -267,6 +267,7 @@ class Database:
             self._tick(TickInputs({}), self._dataflow.programs, given=Given(keeper, row))
             return
         encoded = Encoder(target.schema, target.formats).encode(row, self._store)
+        assert target.topic is not None
         self.feed(target.topic, [Written(**record) for record in encoded.to_pylist()])
 
     def _tick(
@@ -322,4 +323,5 @@ class Database:
 
 
 def _table_program(table: Table) -> Program:
+    assert table.topic is not None
     return build_table(table.name, table.topic, table.schema, table.formats, table.timestamp, table.window)

@@ -16,6 +16,7 @@ from holdfast.runtime.expressions.tree import ColumnRef, Expression, FieldRef, N
 from holdfast.runtime.expressions.typing import type_of
 from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.steps import (
+    CollectionSource,
     ExpressionText,
     FkTableTableJoin,
     JoinStep,
@@ -38,6 +39,7 @@ from holdfast.runtime.plan.steps import (
     TableFilter,
     TableGroupBy,
     TableGroupByV1,
+    TableKeep,
     TableSelect,
     TableSelectKey,
     TableSink,
@@ -79,7 +81,11 @@ def columns_of(step: Step, inputs: Sequence[Columns]) -> Columns:
     match step:
         case StreamSource() | WindowedStreamSource() | TableSource() | TableSourceV1() | WindowedTableSource():
             return schema_columns(step.source_schema)
-        case StreamFilter() | TableFilter() | StreamGroupByKey() | TableSuppress() | StreamSink() | TableSink():
+        case CollectionSource():
+            return schema_columns(step.source_schema)
+        case StreamFilter() | TableFilter() | StreamGroupByKey() | TableSuppress():
+            return _copied(inputs[0])
+        case StreamSink() | TableSink() | TableKeep():
             return _copied(inputs[0])
         case StreamSelect():
             kept = given(step.selected_keys)

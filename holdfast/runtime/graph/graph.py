@@ -7,15 +7,15 @@ from typing import assert_never
 
 from holdfast.names import show
 from holdfast.runtime.graph.columns import Columns, columns_of, schema_columns
-from holdfast.runtime.plan.ddl import CreateStream, CreateTable, DdlCommand
+from holdfast.runtime.plan.ddl import CreateMaterializedView, CreateStream, CreateTable, DdlCommand
 from holdfast.runtime.plan.details import command_details, command_title, formats_text, step_details, step_name
 from holdfast.runtime.plan.document import Plan, QueryPlan
 from holdfast.runtime.plan.formats import Formats
 from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.steps import (
+    CollectionSource,
     FkTableTableJoin,
     SinkStep,
-    SourceStep,
     Step,
     StreamAggregate,
     StreamFilter,
@@ -35,6 +35,7 @@ from holdfast.runtime.plan.steps import (
     TableFilter,
     TableGroupBy,
     TableGroupByV1,
+    TableKeep,
     TableSelect,
     TableSelectKey,
     TableSink,
@@ -42,6 +43,7 @@ from holdfast.runtime.plan.steps import (
     TableSourceV1,
     TableSuppress,
     TableTableJoin,
+    TopicSourceStep,
     WindowedStreamSource,
     WindowedTableSource,
     sources_of,
@@ -57,6 +59,8 @@ REKEYING = (
     TableGroupByV1,
 )
 """The steps that give rows another key, so that they move."""
+CREATING = CreateStream | CreateTable | CreateMaterializedView
+"""The commands that say which columns a query gives."""
 
 
 class NodeKind(StrEnum):
@@ -151,9 +155,9 @@ class _Building:
     def step(self, step: Step, command: DdlCommand | None = None) -> Node:
         """Add a step after those below it; that of a CREATE … AS has the columns which the command says."""
         inputs = [self.step(source) for source in sources_of(step)]
-        topic = self._read(step.topic_name, step.formats) if isinstance(step, SourceStep) else None
+        topic = self._read(step.topic_name, step.formats) if isinstance(step, TopicSourceStep) else None
         columns = columns_of(step, [node.columns for node in inputs])
-        if isinstance(step, SinkStep) and isinstance(command, CreateStream | CreateTable):
+        if isinstance(step, SinkStep | TableKeep) and isinstance(command, CREATING):
             columns = schema_columns(command.schema) or columns
         node = self._add(
             Node(
@@ -207,6 +211,8 @@ class _Building:
             case TableSource() | TableSourceV1() | WindowedTableSource():
                 name = self._table_of(step)
                 yield State(show(name), name, "table")
+            case CollectionSource():
+                yield State(show(step.source_name), step.source_name, "materialized view")
             case StreamAggregate() | TableAggregate():
                 yield State("groups", own, context)
             case StreamWindowedAggregate():
@@ -222,6 +228,9 @@ class _Building:
                 sink = given(self.query.sink) if self.query else None
                 name = sink or context
                 yield State(show(name), name, "table")
+            case TableKeep():
+                name = (given(self.query.sink) if self.query else None) or context
+                yield State(show(name), name, "materialized view")
             case (
                 StreamSource()
                 | WindowedStreamSource()
@@ -246,7 +255,7 @@ class _Building:
             case _:
                 assert_never(step)
 
-    def _table_of(self, step: SourceStep) -> str:
+    def _table_of(self, step: TopicSourceStep) -> str:
         """The table that a source step reads: a plan says its topic, and its name where it reads nothing else."""
         sources: Sequence[str] = self.query.sources if self.query else ()
         return sources[0] if len(sources) == 1 else step.topic_name

@@ -8,6 +8,7 @@ from holdfast.runtime.plan.steps import (
     StreamAggregate,
     StreamWindowedAggregate,
     TableAggregate,
+    TableKeep,
     TableSuppress,
 )
 
@@ -20,7 +21,7 @@ def family(node: Node) -> str:
         return "plain"
     if isinstance(node.step, SourceStep):
         return "source"
-    if isinstance(node.step, SinkStep):
+    if isinstance(node.step, SinkStep | TableKeep):
         return "sink"
     if isinstance(node.step, JoinStep):
         return "join"

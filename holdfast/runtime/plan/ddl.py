@@ -55,6 +55,17 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CreateMaterializedView:
+    """Add a materialized view to the catalog: the result of the plan's query, kept in the store and in no topic."""
+
+    TAG: ClassVar[str] = "createMaterializedViewV1"
+    source_name: ObjectName
+    schema: SchemaText
+    window_info: Maybe[WindowInfo] = ABSENT
+    or_replace: Maybe[bool] = ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterType:
     """Give a type a name."""
 
@@ -65,7 +76,7 @@ class RegisterType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropSource:
-    """Take a stream or table out of the catalog."""
+    """Take a stream, table or materialized view out of the catalog."""
 
     TAG: ClassVar[str] = "dropSourceV1"
     source_name: ObjectName
@@ -138,6 +149,7 @@ class DropView:
 DdlCommand = (
     CreateStream
     | CreateTable
+    | CreateMaterializedView
     | RegisterType
     | DropSource
     | DropType

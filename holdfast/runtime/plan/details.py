@@ -8,6 +8,7 @@ from holdfast.names import literal, show
 from holdfast.runtime.plan.ddl import (
     AlterSource,
     CreateFunction,
+    CreateMaterializedView,
     CreateStream,
     CreateTable,
     CreateView,
@@ -22,10 +23,10 @@ from holdfast.runtime.plan.document import QueryPlan
 from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats, TimestampColumn
 from holdfast.runtime.plan.presence import Maybe, given
 from holdfast.runtime.plan.steps import (
+    CollectionSource,
     FkTableTableJoin,
     JoinStep,
     SinkStep,
-    SourceStep,
     Step,
     StreamAggregate,
     StreamFilter,
@@ -45,6 +46,7 @@ from holdfast.runtime.plan.steps import (
     TableFilter,
     TableGroupBy,
     TableGroupByV1,
+    TableKeep,
     TableSelect,
     TableSelectKey,
     TableSink,
@@ -52,6 +54,7 @@ from holdfast.runtime.plan.steps import (
     TableSourceV1,
     TableSuppress,
     TableTableJoin,
+    TopicSourceStep,
     WindowedStreamSource,
     WindowedTableSource,
     walk,
@@ -78,7 +81,7 @@ def query_details(query: QueryPlan) -> Iterator[Detail]:
     sink = given(query.sink)
     yield "Reads", _names(query.sources)
     yield "Writes", None if sink is None else show(sink)
-    yield "Topics Read", _texts(_unique(step.topic_name for step in steps if isinstance(step, SourceStep)))
+    yield "Topics Read", _texts(_unique(step.topic_name for step in steps if isinstance(step, TopicSourceStep))) or None
     yield "Topics Written", _texts(_unique(step.topic_name for step in steps if isinstance(step, SinkStep))) or None
 
 
@@ -89,6 +92,9 @@ def command_title(command: DdlCommand) -> str:
             source = "Source " if given(command.is_source) else ""
             kind = "Stream" if isinstance(command, CreateStream) else "Table"
             return f"Create {replace}{source}{kind} {show(command.source_name)} on topic {command.topic_name}"
+        case CreateMaterializedView():
+            replace = "or Replace " if given(command.or_replace) else ""
+            return f"Create {replace}Materialized View {show(command.source_name)}"
         case RegisterType():
             return f"Register Type {show(command.type_name)}"
         case DropSource():
@@ -117,6 +123,9 @@ def command_details(command: DdlCommand) -> Iterator[Detail]:
             yield "Formats", formats_text(command.formats)
             yield "Window", _window_info(command.window_info)
             yield "Timestamp", _timestamp(command.timestamp_column)
+        case CreateMaterializedView():
+            yield "Schema", command.schema
+            yield "Window", _window_info(command.window_info)
         case RegisterType():
             yield "Type", command.type
         case AlterSource():
@@ -142,15 +151,23 @@ def step_name(step: Step) -> str:
 
 
 def step_title(step: Step) -> str:
-    """Its kind, and the topic that it reads or writes."""
-    on = f" on topic {step.topic_name}" if isinstance(step, SourceStep | SinkStep) else ""
-    return f"{step_name(step)}{on}"
+    """Its kind, and the topic or the object that it reads or writes."""
+    match step:
+        case CollectionSource():
+            return f"{step_name(step)} on {show(step.source_name)}"
+        case _ if isinstance(step, TopicSourceStep | SinkStep):
+            return f"{step_name(step)} on topic {step.topic_name}"
+        case _:
+            return step_name(step)
 
 
 def step_details(step: Step) -> Iterator[Detail]:
     match step:
         case StreamSource() | WindowedStreamSource() | TableSource() | TableSourceV1() | WindowedTableSource():
             yield from _source_details(step)
+        case CollectionSource():
+            yield "Schema", step.source_schema
+            yield "Window", _window_info(step.window_info)
         case StreamStreamJoin() | StreamTableJoin() | TableTableJoin() | FkTableTableJoin():
             yield from _join_details(step)
         case StreamFilter() | TableFilter():
@@ -188,11 +205,13 @@ def step_details(step: Step) -> Iterator[Detail]:
         case StreamSink() | TableSink():
             yield "Formats", formats_text(step.formats)
             yield "Timestamp", _timestamp(step.timestamp_column)
+        case TableKeep():
+            pass
         case _:
             assert_never(step)
 
 
-def _source_details(step: SourceStep) -> Iterator[Detail]:
+def _source_details(step: TopicSourceStep) -> Iterator[Detail]:
     yield "Schema", step.source_schema
     yield "Formats", formats_text(step.formats)
     if isinstance(step, WindowedStreamSource | WindowedTableSource):

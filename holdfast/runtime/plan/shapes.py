@@ -11,6 +11,7 @@ from holdfast.runtime.plan import steps
 from holdfast.runtime.plan.ddl import (
     AlterSource,
     CreateFunction,
+    CreateMaterializedView,
     CreateStream,
     CreateTable,
     CreateView,
@@ -177,6 +178,13 @@ STEP_SHAPES: Mapping[str, Shape] = table(
         PSEUDO_COLUMNS,
     ),
     tagged(steps.WindowedTableSource, PROPERTIES, TOPIC, TOPIC_FORMATS, WINDOW, TIMESTAMP, SCHEMA, PSEUDO_COLUMNS),
+    tagged(
+        steps.CollectionSource,
+        PROPERTIES,
+        required("sourceName", TEXT),
+        optional("windowInfo", WINDOW_INFO),
+        SCHEMA,
+    ),
     tagged(steps.StreamFilter, PROPERTIES, SOURCE, FILTER),
     tagged(steps.TableFilter, PROPERTIES, SOURCE, FILTER),
     tagged(steps.StreamSelect, PROPERTIES, SOURCE, KEY_COLUMNS, optional("selectedKeys", TEXTS), SELECT),
@@ -226,6 +234,7 @@ STEP_SHAPES: Mapping[str, Shape] = table(
     ),
     tagged(steps.StreamSink, PROPERTIES, SOURCE, TOPIC_FORMATS, TOPIC, TIMESTAMP),
     tagged(steps.TableSink, PROPERTIES, SOURCE, TOPIC_FORMATS, TOPIC, TIMESTAMP),
+    tagged(steps.TableKeep, PROPERTIES, SOURCE),
 )
 
 NAME = required("sourceName", TEXT)
@@ -243,6 +252,13 @@ CREATION = (
 DDL_SHAPES = table(
     tagged(CreateStream, *CREATION),
     tagged(CreateTable, *CREATION),
+    tagged(
+        CreateMaterializedView,
+        NAME,
+        required("schema", SCHEMA_TEXT),
+        optional("windowInfo", WINDOW_INFO),
+        optional("orReplace", FLAG),
+    ),
     tagged(RegisterType, required("type", TYPE_TEXT), required("typeName", TEXT)),
     tagged(DropSource, NAME),
     tagged(DropType, required("typeName", TEXT)),

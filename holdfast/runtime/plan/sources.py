@@ -1,9 +1,9 @@
-"""The steps that read topics, and what every step carries."""
+"""The steps that read topics and collections, and what every step carries."""
 
 from dataclasses import dataclass
 from typing import ClassVar, NewType
 
-from holdfast.names import TopicName
+from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.presence import ABSENT, Maybe
 from holdfast.runtime.plan.windows import WindowInfo
@@ -88,4 +88,16 @@ class WindowedTableSource:
     pseudo_column_version: Maybe[int] = ABSENT
 
 
-SourceStep = StreamSource | WindowedStreamSource | TableSource | TableSourceV1 | WindowedTableSource
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionSource:
+    """Read what a query keeps of an object without a topic, a materialized view. Its rows have ROWTIME."""
+
+    TAG: ClassVar[str] = "collectionSourceV1"
+    properties: StepProperties
+    source_name: ObjectName
+    window_info: Maybe[WindowInfo] = ABSENT
+    source_schema: SchemaText
+
+
+TopicSourceStep = StreamSource | WindowedStreamSource | TableSource | TableSourceV1 | WindowedTableSource
+SourceStep = TopicSourceStep | CollectionSource

@@ -12,12 +12,14 @@ from typing import ClassVar, NewType
 from holdfast.names import TopicName
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.presence import ABSENT, Maybe, given
+from holdfast.runtime.plan.sources import CollectionSource as CollectionSource
 from holdfast.runtime.plan.sources import SchemaText as SchemaText
 from holdfast.runtime.plan.sources import SourceStep as SourceStep
 from holdfast.runtime.plan.sources import StepProperties as StepProperties
 from holdfast.runtime.plan.sources import StreamSource as StreamSource
 from holdfast.runtime.plan.sources import TableSource as TableSource
 from holdfast.runtime.plan.sources import TableSourceV1 as TableSourceV1
+from holdfast.runtime.plan.sources import TopicSourceStep as TopicSourceStep
 from holdfast.runtime.plan.sources import WindowedStreamSource as WindowedStreamSource
 from holdfast.runtime.plan.sources import WindowedTableSource as WindowedTableSource
 from holdfast.runtime.plan.windows import Duration, OutputRefinement, WindowExpression, WindowText
@@ -325,6 +327,15 @@ class TableSink:
     timestamp_column: Maybe[TimestampColumn] = ABSENT
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableKeep:
+    """Keep a table in the store alone: it has no topic, and nothing is written of it."""
+
+    TAG: ClassVar[str] = "tableKeepV1"
+    properties: StepProperties
+    source: "Step"
+
+
 JoinStep = StreamStreamJoin | StreamTableJoin | TableTableJoin | FkTableTableJoin
 SinkStep = StreamSink | TableSink
 Step = (
@@ -348,6 +359,7 @@ Step = (
     | TableSuppress
     | JoinStep
     | SinkStep
+    | TableKeep
 )
 
 STEP_TYPES: Mapping[str, type[Step]] = {step.TAG: step for step in Step.__args__}

@@ -21,6 +21,7 @@ from holdfast.runtime.plan.steps import (
     TableFilter,
     TableGroupBy,
     TableGroupByV1,
+    TableKeep,
     TableSelect,
     TableSink,
     TableSuppress,
@@ -48,7 +49,7 @@ from holdfast.runtime.spark.builders.aggregate import AggregateStep, Aggregation
 from holdfast.runtime.spark.builders.filter import build_table_filter
 from holdfast.runtime.spark.builders.group_by import build_table_group_by
 from holdfast.runtime.spark.builders.select import build_table_select, renamed
-from holdfast.runtime.spark.builders.sink import build_stream_sink, build_table_sink, build_told_again
+from holdfast.runtime.spark.builders.sink import build_stream_sink, build_table_sink, build_told_again, timestamp_of
 from holdfast.runtime.spark.builders.source import build_table_of_topic
 from holdfast.runtime.spark.fragment import Fragment
 from holdfast.runtime.spark.meaning import Meaning
@@ -78,6 +79,9 @@ def build_query(
             collection = CollectionId(str(given(plan.sink) or plan.query_id))
             table = _table(builder, sink, collection)
             return _program(builder, table, Sink(sink.topic_name, _encoder(table, sink.formats)), collection)
+        case TableKeep():
+            collection = CollectionId(str(given(plan.sink) or plan.query_id))
+            return _program(builder, _table(builder, sink, collection), None, collection)
         case _:
             raise unbuildable(sink)
 
@@ -109,13 +113,13 @@ def build_table(
     )
 
 
-def _table(builder: Builder, sink: TableSink, collection: CollectionId) -> TableRelation:
+def _table(builder: Builder, sink: TableSink | TableKeep, collection: CollectionId) -> TableRelation:
     """The last stages of a table. The projection of an aggregation rides along with its merge when it can."""
     top = sink.source
     aggregate = _aggregate_below(top)
     if aggregate is None:
         table = builder.table(top)
-        if builder.told_again is not None and _is_fk_join(top):
+        if builder.told_again is not None and isinstance(sink, TableSink) and _is_fk_join(top):
             builder.add_stage(build_told_again(builder.told_again, table), Tell())
     else:
         final = _is_final(top, aggregate)
@@ -129,7 +133,7 @@ def _table(builder: Builder, sink: TableSink, collection: CollectionId) -> Table
         )
         state = StateId(f"{builder.plan.query_id}/{aggregate.properties.query_context}")
         builder.states.append((state, aggregation.layout))
-        plain = given(sink.timestamp_column) is None
+        plain = given(timestamp_of(sink)) is None
         along = _ride_along(top, aggregate, aggregation, builder.meaning) if plain else None
         merge = MergeInto(state, aggregation.merge, along, collection, aggregation.order)
         builder.end_stage(_partials(builder, state, aggregation), merge)
@@ -256,7 +260,7 @@ def _used(step: Step, bottom: Step) -> frozenset[str]:
     return frozenset(used)
 
 
-def _program(builder: Builder, relation: Relation, sink: Sink, collection: CollectionId | None) -> Program:
+def _program(builder: Builder, relation: Relation, sink: Sink | None, collection: CollectionId | None) -> Program:
     plan = builder.plan
     return Program(
         query=plan.query_id,

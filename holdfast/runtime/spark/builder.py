@@ -14,10 +14,11 @@ from holdfast.errors import Feature, NotYetSupported, PlanError
 from holdfast.names import ObjectName, StateId, TopicName
 from holdfast.runtime.expressions.parse import parse_schema
 from holdfast.runtime.plan.document import QueryPlan
+from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.steps import (
+    CollectionSource,
     FkTableTableJoin,
     JoinType,
-    SourceStep,
     Step,
     StreamFilter,
     StreamFlatMap,
@@ -36,6 +37,7 @@ from holdfast.runtime.plan.steps import (
     TableSource,
     TableSourceV1,
     TableTableJoin,
+    TopicSourceStep,
     WindowedStreamSource,
     WindowedTableSource,
 )
@@ -98,7 +100,7 @@ from holdfast.runtime.spark.views import (
 )
 from holdfast.runtime.store.port import Layout
 from holdfast.runtime.store.schemas import rows_schema
-from holdfast.types import Column
+from holdfast.types import Column, Schema
 
 
 class Sources(Protocol):
@@ -106,6 +108,9 @@ class Sources(Protocol):
 
     def object_of(self, topic: TopicName, names: Sequence[ObjectName]) -> ObjectName | None:
         """The table or derived stream behind a topic; None for a stream that reads the topic itself."""
+
+    def keeps(self, name: ObjectName) -> bool:
+        """Whether a query keeps an object of that name."""
 
 
 @dataclass
@@ -248,6 +253,8 @@ class Builder:
         match step:
             case TableSource() | TableSourceV1() | WindowedTableSource():
                 return self._table_source(step)
+            case CollectionSource():
+                return self._collection_source(step)
             case TableFilter():
                 return build_table_filter(step, self.table(step.source), self.meaning)
             case TableSelect():
@@ -265,7 +272,16 @@ class Builder:
         name = self.sources.object_of(step.topic_name, self.plan.sources)
         if name is None:
             raise PlanError(f'query {self.plan.query_id} reads topic "{step.topic_name}" as a table that is not there')
-        schema, window = parse_schema(step.source_schema), _window_of(step)
+        return self._kept(name, parse_schema(step.source_schema), _window_of(step))
+
+    def _collection_source(self, step: CollectionSource) -> TableRelation:
+        if not self.sources.keeps(step.source_name):
+            raise PlanError(f'query {self.plan.query_id} reads "{step.source_name}", which is not there')
+        window = given(step.window_info)
+        return self._kept(step.source_name, parse_schema(step.source_schema), None if window is None else shape(window))
+
+    def _kept(self, name: ObjectName, schema: Schema, window: WindowInfo | None) -> TableRelation:
+        """The rows of an object that a query keeps: its changes, or what it has for the keys that are asked for."""
         layout = layout_of(schema.key, schema.row, window)
         if self.keys is None:
             view = self.reads(ObjectInput(name, object_view(name), table_schema(layout)))
@@ -351,7 +367,7 @@ def _leaves(step: Step) -> list[Step]:
             return [step]
 
 
-def _window_of(step: SourceStep) -> WindowInfo | None:
+def _window_of(step: TopicSourceStep) -> WindowInfo | None:
     return shape(step.window_info) if isinstance(step, WindowedStreamSource | WindowedTableSource) else None
 
 

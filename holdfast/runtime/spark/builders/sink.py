@@ -1,6 +1,8 @@
 """The end of a query: the columns of its rows as the store and the sink topic take them."""
 
-from holdfast.runtime.plan.steps import StreamSink, TableSink
+from holdfast.runtime.plan.formats import TimestampColumn
+from holdfast.runtime.plan.presence import Maybe
+from holdfast.runtime.plan.steps import StreamSink, TableKeep, TableSink
 from holdfast.runtime.spark.builders.timestamp import timed, timestamp_sql
 from holdfast.runtime.spark.fragment import BAD, HDR, OFF, PART, PRESENT, TS, Fragment, column
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation
@@ -17,16 +19,20 @@ def build_stream_sink(step: StreamSink, source: StreamRelation) -> Fragment:
     return Fragment(sql, (*columns, PRESENT, TS, PART, OFF, BAD, HDR))
 
 
-def build_table_sink(step: TableSink, source: TableRelation) -> Fragment:
+def timestamp_of(step: TableSink | TableKeep) -> Maybe[TimestampColumn]:
+    """The column that a table's rows have their timestamp from; what has no topic writes none."""
+    return step.timestamp_column if isinstance(step, TableSink) else None
+
+
+def build_table_sink(step: TableSink | TableKeep, source: TableRelation) -> Fragment:
     """`k0.., c0.., ts, present`: the row of each touched key after the tick."""
+    timestamp = timestamp_of(step)
     columns = [column(f"k{i}", type_) for i, type_ in enumerate(source.key_types)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
     values = [f"a{i} AS c{i}" for i in range(len(source.value))]
-    ts = timestamp_sql(
-        step.timestamp_column, source.key, source.value, present="a_present", prefix="a", ts="coalesce(a_ts, b_ts)"
-    )
+    ts = timestamp_sql(timestamp, source.key, source.value, present="a_present", prefix="a", ts="coalesce(a_ts, b_ts)")
     chosen = [*source.keys, *values, f"{ts} AS ts", "a_present AS present"]
-    sql = timed(f"SELECT {', '.join(chosen)} FROM ({source.sql})", step.timestamp_column)
+    sql = timed(f"SELECT {', '.join(chosen)} FROM ({source.sql})", timestamp)
     return Fragment(sql, (*columns, TS, PRESENT))
 
 
