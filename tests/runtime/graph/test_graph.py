@@ -74,6 +74,8 @@ KEPT = {
     "streamStreamJoinV1": ["left rows", "right rows"],
     "fkTableTableJoinV1": ["foreign keys"],
     "tableSinkV1": ["`Here`"],
+    "tableKeepV1": ["`Here`"],
+    "collectionSourceV1": ["S"],
 }
 
 

@@ -30,6 +30,7 @@ STEPS: Mapping[str, Json] = {
     "tableSourceV1": READ,
     "tableSourceV2": {**READ, "pseudoColumnVersion": 1, "stateStoreFormats": KAFKA_JSON},
     "windowedTableSourceV1": {**READ, "windowInfo": {"type": "SESSION"}},
+    "collectionSourceV1": {**COMMON, "sourceName": "S", "sourceSchema": "`ID` INTEGER KEY"},
     "streamFilterV1": {**ONE, "filterExpression": "(ID > 1)"},
     "tableFilterV1": {**ONE, "filterExpression": "(ID > 1)"},
     "streamSelectV1": {**ONE, "selectExpressions": ["ID AS A"]},
@@ -59,11 +60,13 @@ STEPS: Mapping[str, Json] = {
     "fkTableTableJoinV1": {**TWO, "formats": KAFKA_JSON, "leftJoinExpression": "ID"},
     "streamSinkV1": {**ONE, **TOPIC},
     "tableSinkV1": {**ONE, **TOPIC},
+    "tableKeepV1": ONE,
 }
 
 COMMANDS: Mapping[str, Json] = {
     "createStreamV1": CREATE,
     "createTableV1": CREATE,
+    "createMaterializedViewV1": {"sourceName": "S", "schema": "`ID` INTEGER KEY"},
     "registerTypeV1": {"type": "STRUCT<`A` INTEGER>", "typeName": "ADDRESS"},
     "dropSourceV1": {"sourceName": "S"},
     "dropTypeV1": {"typeName": "ADDRESS"},

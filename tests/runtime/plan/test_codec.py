@@ -42,8 +42,12 @@ def refusal(text: bytes) -> PlanError:
     return caught.value
 
 
+OURS = {"collectionSourceV1", "tableKeepV1"}
+"""The steps that ksqlDB does not have."""
+
+
 def test_the_vocabulary_is_complete():
-    assert len(STEP_TYPES) == 28
+    assert len(STEP_TYPES.keys() - OURS) == 28
     assert STEP_TYPES.keys() == STEP_SHAPES.keys() == STEPS.keys()
     assert DDL_TYPES.keys() == DDL_SHAPES.keys() == COMMANDS.keys()
     assert {tag: shape.type for tag, shape in STEP_SHAPES.items()} == STEP_TYPES

@@ -18,6 +18,7 @@ from holdfast.runtime.plan.formats import (
     TimestampColumn,
 )
 from holdfast.runtime.plan.steps import (
+    CollectionSource,
     STEP_TYPES,
     ExpressionText,
     FkTableTableJoin,
@@ -44,6 +45,7 @@ from holdfast.runtime.plan.steps import (
     TableFilter,
     TableGroupBy,
     TableGroupByV1,
+    TableKeep,
     TableSelect,
     TableSelectKey,
     TableSink,
@@ -468,7 +470,42 @@ def test_a_join(step: Step, text: str):
 
 def test_every_step_is_covered():
     covered = {type(step) for step, _ in (*LEAVES, *ONE_SOURCE, *TWO_SOURCES)} | set(SINKS)
-    assert covered == set(STEP_TYPES.values())
+    assert covered | {CollectionSource, TableKeep} == set(STEP_TYPES.values())
+
+
+def test_a_materialized_view_over_another():
+    plan = Plan(
+        statement_text="CREATE …",
+        ddl_command=ddl.CreateMaterializedView(
+            source_name=ObjectName("OUT"), schema=SCHEMA, window_info=None, or_replace=True
+        ),
+        query_plan=QueryPlan(
+            sources=(ObjectName("m v"),),
+            sink=ObjectName("OUT"),
+            physical_plan=TableKeep(
+                properties=HERE,
+                source=CollectionSource(
+                    properties=HERE,
+                    source_name=ObjectName("m v"),
+                    window_info=WindowInfo(type=WindowType.SESSION),
+                    source_schema=SCHEMA,
+                ),
+            ),
+            query_id=QueryId("Q_0"),
+        ),
+    )
+    assert explain(plan) == dedent(
+        """\
+        Create or Replace Materialized View OUT
+          Schema: `ID` INTEGER KEY, `V` STRING
+        Query Q_0
+          Reads: `m v`
+          Writes: OUT
+          ->  Table Keep  (Here)
+                ->  Collection Source on `m v`  (Here)
+                      Schema: `ID` INTEGER KEY, `V` STRING
+                      Window: SESSION"""
+    )
 
 
 @pytest.mark.parametrize(("sink", "kind"), [(StreamSink, "Stream"), (TableSink, "Table")])

@@ -30,6 +30,9 @@ class AnyTable:
         del topic
         return next((name for name in names if name != "ORDERS"), None)
 
+    def keeps(self, name: ObjectName) -> bool:
+        return name != "GONE"
+
 
 def query_of(document: Json) -> QueryPlan:
     found = decode(jsontext.write(document)).query
