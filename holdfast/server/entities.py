@@ -118,7 +118,10 @@ def command_id(bound: BoundStatement) -> str:
             raise AssertionError(f"{type(bound).__name__} is not a command")
 
 
-<<<<<<< HEAD
+def _type(kind: str) -> str:
+    return kind.replace(" ", "_")
+
+
 def transaction(text: str, id_: str, state: str, changed: Sequence[tuple[str, Done]] = ()) -> Json:
     """A transaction: while it is open, a client sends its id with what follows, as a property.
 
@@ -136,15 +139,6 @@ def queued(text: str, command: str) -> Json:
     told = status(text, command, "Waits for COMMIT.", -1)
     told["commandStatus"]["status"] = "QUEUED"
     return told
-=======
-def _type(kind: str) -> str:
-    return kind.replace(" ", "_")
-
-
-def transaction(text: str, id_: str, state: str) -> Json:
-    """A transaction: while it is open, a client sends its id with what follows, as a property."""
-    return entity("transaction", text, transactionId=id_, state=state, property=TRANSACTION)
->>>>>>> 4278137 (Materialized views: catalog, plan, binder and program (in work))
 
 
 # ---- lists

@@ -1,11 +1,7 @@
 """Runs statements one after the other and reads the one query of a request: the bridge from SQL to the service."""
 
-<<<<<<< HEAD
-from collections.abc import Sequence
-from contextlib import suppress
-=======
 from collections.abc import Iterable, Mapping, Sequence
->>>>>>> 4278137 (Materialized views: catalog, plan, binder and program (in work))
+from contextlib import suppress
 from typing import assert_never
 
 from holdfast.catalog.objects import CatalogObject, MaterializedView, QueryState
