@@ -18,8 +18,8 @@ from holdfast.runtime.plan.formats import (
     TimestampColumn,
 )
 from holdfast.runtime.plan.steps import (
-    CollectionSource,
     STEP_TYPES,
+    CollectionSource,
     ExpressionText,
     FkTableTableJoin,
     JoinType,
