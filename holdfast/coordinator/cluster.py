@@ -200,7 +200,9 @@ class Cluster:
         positions = self._store.positions(query)
         if latest and not positions and not self._reads_table(program):
             stage = self._store.stage()
-            stage.move(query, [*self._ends_of(program), Place.RIDING.mark()])
+            ends = [moved for moved in self._ends_of(program) if moved.topic not in program.table_topics]
+            # A table is its rows, whenever they came: what is read as one is read from its start.
+            stage.move(query, [*ends, Place.OWN.mark() if program.table_topics else Place.RIDING.mark()])
             self._commit(stage, Outcome())
             positions = self._store.positions(query)
         if place_of(positions) is Place.RIDING:

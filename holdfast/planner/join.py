@@ -179,7 +179,9 @@ def _preferred(join: BoundJoin) -> FormatInfo | None:
 
 def _bare(qualified: Expression) -> Expression:
     """An expression over the rows of its one source."""
-    return rewrite(qualified, lambda node: ColumnRef(node.name) if isinstance(node, ColumnRef) else None)
+    return rewrite(
+        qualified, lambda node: ColumnRef(node.name, None, node.position) if isinstance(node, ColumnRef) else None
+    )
 
 
 def _prefixed(qualified: Expression) -> Expression:
@@ -187,7 +189,7 @@ def _prefixed(qualified: Expression) -> Expression:
 
     def change(node: Expression) -> Expression | None:
         if isinstance(node, ColumnRef) and node.qualifier is not None:
-            return ColumnRef(joined_name(node.qualifier, node.name))
+            return ColumnRef(joined_name(node.qualifier, node.name), None, node.position)
         return None
 
     return rewrite(qualified, change)

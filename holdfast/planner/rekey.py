@@ -22,6 +22,7 @@ def rekey(node: Node, expressions: Sequence[Expression], path: str, key_format: 
         raise NotSupported(
             "a windowed stream or table cannot get another key",
             detail="The window is a part of its key, and a new key would have to come with one.",
+            position=expressions[0].position,
         )
     texts = tuple(map(expression_text, expressions))
     types = node.types(expressions)

@@ -53,28 +53,39 @@ class Closing:
 
     def run(self, partials: pa.Table, times: pa.Table) -> pa.Table:
         """Stage the state; gives the delta of the windows that changed, or of those that are final."""
-        spans = self._spans(times)
+        closed, forgotten = self._closed(times), self._forgotten(times)
         absorbed = self._absorbed(partials)
         merged = self._merged(partials, absorbed)
-        tables = {"merged": merged, "absorbed": absorbed, "spans": spans}
-        shut = f"EXISTS (SELECT 1 FROM spans x WHERE x.{self.clock} = t.{self.clock} AND t.{self.end} <= x.upto)"
+        tables = {"merged": merged, "absorbed": absorbed, "closed": closed, "forgotten": forgotten}
+        lost = self._passed("forgotten", "upto")
         row = ", ".join([*self.keys, *self.values, "ts"])
         gone = f"SELECT {row} FROM absorbed t ANTI JOIN merged m ON {self._same('t', 'm')}"
         kept = self.reader.evaluate_over(
-            f"SELECT {row}, true AS present FROM merged t WHERE NOT {shut} "
+            f"SELECT {row}, true AS present FROM merged t WHERE NOT {lost} "
             f"UNION ALL SELECT {row}, false AS present FROM ({gone})",
             tables,
         )
-        if self.action.final or self.action.expires:
-            tables["due"] = self.stage.lookup_spans(self.state, spans)
-        shown = self._final(row, shut, tables) if self.action.final else self._changed(row, gone, shut, tables)
-        self.stage.put(self.query, self.state, fit(kept, upsert_schema(self.layout)), spans)
+        if self.action.final:
+            tables["due"] = self.stage.lookup_spans(self.state, closed)
+        if self.action.expires:
+            tables["past"] = self.stage.lookup_spans(self.state, forgotten)
+        shown = self._final(row, lost, tables) if self.action.final else self._changed(row, gone, lost, tables)
+        self.stage.put(self.query, self.state, fit(kept, upsert_schema(self.layout)), forgotten)
         return shown
 
-    def _spans(self, times: pa.Table) -> pa.Table:
-        upto = pc.subtract(times.column("a0"), self.action.closed_after)
+    def _closed(self, times: pa.Table) -> pa.Table:
+        """Up to which end windows are closed, by clock, and up to which they were before the tick."""
+        before, now = (pc.subtract(times.column(f"{side}0"), self.action.closed_after) for side in "ba")
+        return pa.table({self.clock: times.column("k0"), "after": before, "upto": now})
+
+    def _forgotten(self, times: pa.Table) -> pa.Table:
+        upto = pc.subtract(times.column("a0"), self.action.forgotten_after)
         nothing = pa.nulls(times.num_rows, pa.int64())
         return pa.table({self.clock: times.column("k0"), "after": nothing, "upto": upto})
+
+    def _passed(self, table: str, bound: str) -> str:
+        """The condition that a window `t` ends before a bound of its clock."""
+        return f"EXISTS (SELECT 1 FROM {table} x WHERE x.{self.clock} = t.{self.clock} AND t.{self.end} <= x.{bound})"
 
     def _absorbed(self, partials: pa.Table) -> pa.Table:
         *group, start, end = self.keys
@@ -124,30 +135,38 @@ class Closing:
 
     # -- what shows ----------------------------------------------------------------------------------
 
-    def _changed(self, row: str, gone: str, shut: str, tables: dict[str, pa.Table]) -> pa.Table:
+    def _changed(self, row: str, gone: str, lost: str, tables: dict[str, pa.Table]) -> pa.Table:
         was = self._side("b", "o", f"(o.{self.end} IS NOT NULL)")
-        there = f"(NOT {shut})" if self.action.expires else "true"
+        there = f"(NOT {lost})" if self.action.expires else "true"
         new = (
             f"SELECT {self._shown('t')}, {was}, {self._side('a', 't', there)}, t.{self.clock} AS clock "
             f"FROM merged t LEFT JOIN absorbed o ON {self._same('o', 't')}"
         )
         if self.action.expires:
-            gone = f"{gone} UNION ALL SELECT {row} FROM due t ANTI JOIN ({self._touched}) m ON {self._same('t', 'm')}"
+            gone = f"{gone} UNION ALL SELECT {row} FROM past t ANTI JOIN ({self._touched}) m ON {self._same('t', 'm')}"
         old = (
             f"SELECT {self._shown('t')}, {self._side('b', 't', 'true')}, {self._side('a', 't', 'false')}, "
             f"t.{self.clock} AS clock FROM ({gone}) t"
         )
         return self._delta(f"{new} UNION ALL {old}", tables)
 
-    def _final(self, row: str, shut: str, tables: dict[str, pa.Table]) -> pa.Table:
+    def _final(self, row: str, lost: str, tables: dict[str, pa.Table]) -> pa.Table:
+        """The windows that close; those that are forgotten too, which were told before, are gone."""
         closed = (
-            f"SELECT {row} FROM merged t WHERE {shut} UNION ALL "
+            f"SELECT {row} FROM merged t WHERE {self._passed('closed', 'upto')} UNION ALL "
             f"SELECT {row} FROM due t ANTI JOIN ({self._touched}) m ON {self._same('t', 'm')}"
         )
+        there = f"(NOT {lost})" if self.action.expires else "true"
         sql = (
-            f"SELECT {self._shown('t')}, {self._side('b', 't', 'false')}, {self._side('a', 't', 'true')}, "
+            f"SELECT {self._shown('t')}, {self._side('b', 't', 'false')}, {self._side('a', 't', there)}, "
             f"t.{self.clock} AS clock FROM ({closed}) t"
         )
+        if self.action.expires:
+            sql += (
+                f" UNION ALL SELECT {self._shown('t')}, {self._side('b', 't', 'true')}, "
+                f"{self._side('a', 't', 'false')}, t.{self.clock} AS clock FROM past t "
+                f"WHERE {self._passed('closed', 'after')}"
+            )
         return self._delta(sql, tables)
 
     @property

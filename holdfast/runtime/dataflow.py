@@ -29,6 +29,12 @@ class Dataflow:
     def keeps(self, name: ObjectName) -> bool:
         return self.keeper(name) is not None
 
+    def is_over_topic(self, topic: TopicName, names: Sequence[ObjectName]) -> bool:
+        """Whether the kept object of a topic is a table over the topic itself: what keeps it writes nowhere."""
+        name = self.object_of(topic, names)
+        keeper = None if name is None else self.keeper(name)
+        return keeper is not None and topic in keeper.topics
+
     def declare(self, name: ObjectName, topic: TopicName | None, *, kept: bool) -> None:
         self.topics[name] = topic
         if kept:

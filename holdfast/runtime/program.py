@@ -160,10 +160,11 @@ class MergeInto:
 
 @dataclass(frozen=True, slots=True)
 class MergeWindows:
-    """The rows are partials of windows, which are elements of a state until their `clock` closes them.
+    """The rows are partials of windows, which are elements of a state until their `clock` has passed them.
 
-    What is left for later stages is the delta of the windows that changed or, with `final`, that closed: `shown`.
-    With `expires`, a window that is closed is gone, and that is a change too.
+    A window is closed when its end is `closed_after` milliseconds before the clock, and forgotten by the state when it
+    is `forgotten_after`. What is left for later stages is the delta of the windows that changed or, with `final`, that
+    closed: `shown`. With `expires`, a window that is forgotten is gone, and that is a change too.
     """
 
     state: StateId
@@ -172,6 +173,7 @@ class MergeWindows:
     merge: Merge
     clock: StateId
     closed_after: int
+    forgotten_after: int
     final: bool
     expires: bool
 
@@ -235,8 +237,18 @@ class Program:
 
     @property
     def is_timed(self) -> bool:
-        """Whether it matters how far in time its inputs are from each other: rows that wait for others expire."""
-        return any(isinstance(stage.action, Put) and stage.action.expired is not None for stage in self.stages)
+        """Whether it matters how far in time its inputs are from each other.
+
+        It does where rows that wait for others expire, and where a table is read from its topic beside another.
+        """
+        expires = any(isinstance(stage.action, Put) and stage.action.expired is not None for stage in self.stages)
+        return expires or (bool(self.table_topics) and len(self.sources) > 1)
+
+    @property
+    def table_topics(self) -> frozenset[TopicName]:
+        """The topics that the query reads as tables."""
+        read = (source for source in self.sources if isinstance(source, TopicInput))
+        return frozenset(source.topic for source in read if source.decoder.keyed)
 
     @property
     def rounds(self) -> int:

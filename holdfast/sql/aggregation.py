@@ -7,9 +7,11 @@ from holdfast.errors import BindError, NotSupported
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression, Lambda
 from holdfast.runtime.expressions.typing import given
-from holdfast.runtime.functions.bound import not_over_tables
+from holdfast.runtime.functions.bound import not_over_tables, not_until_closed
 from holdfast.runtime.functions.declaration import AggregateForm
 from holdfast.runtime.functions.registry import is_aggregate, resolve
+from holdfast.runtime.plan import presence
+from holdfast.runtime.plan.windows import SessionWindow
 from holdfast.sql import statements as sql
 from holdfast.sql.bound import BoundColumn
 from holdfast.sql.relation import WINDOW_BOUNDS, Relation
@@ -43,7 +45,9 @@ class Aggregation:
         self._check_group_by()
         if not calls:
             raise BindError(
-                "GROUP BY needs an aggregate in the select list or in HAVING", position=self.select.position
+                "GROUP BY needs an aggregate in the select list or in HAVING",
+                hint="Add one, for instance COUNT(*).",
+                position=self.select.position,
             )
         for call in calls:
             self._check_call(call)
@@ -89,7 +93,7 @@ class Aggregation:
                 raise BindError(f"GROUP BY cannot have the aggregate {call.shown}", position=call.position)
             if expression in self.group_by[:index]:
                 text = format_expression(expression)
-                raise BindError(f"GROUP BY has {text} twice", position=expression.position)
+                raise BindError(f"GROUP BY has {text} twice", hint="Leave one out.", position=expression.position)
             if self.select.window is not None:
                 _refuse_bounds(expression, "GROUP BY")
             self.relation.type_of(expression)
@@ -97,7 +101,11 @@ class Aggregation:
     def _check_call(self, call: Call) -> None:
         for argument in call.arguments:
             for inner in aggregates(argument):
-                raise BindError(f"aggregates cannot be nested: {inner.shown} in {call.shown}", position=inner.position)
+                raise BindError(
+                    f"aggregates cannot be nested: {inner.shown} in {call.shown}",
+                    hint=f"Keep {inner.shown} in a table, and read that.",
+                    position=inner.position,
+                )
             if self.select.window is not None:
                 _refuse_bounds(argument, call.name)
         form = resolve(call, [given(argument, self.relation.scope) for argument in call.arguments]).form
@@ -107,10 +115,22 @@ class Aggregation:
             if any(column_refs(argument)):
                 raise BindError(
                     f"argument {place + 1} of {call.shown} must be a constant, not {format_expression(argument)}",
+                    hint="Write a value that is the same for all rows.",
                     position=argument.position,
                 )
         if not self.stream and form.undoing is None:
             raise not_over_tables(call)
+        if form.merged_before is not None and self._closes:
+            raise not_until_closed(call.shown, call.position)
+
+    @property
+    def _closes(self) -> bool:
+        """Whether the query has windows that are kept until they close."""
+        if self.select.window is None:
+            return False
+        window = self.select.window.window
+        expires = isinstance(window, SessionWindow) or presence.given(window.retention) is not None
+        return expires or self.select.emit is sql.Emit.FINAL
 
     def _ungrouped(self, expression: Expression) -> Iterator[ColumnRef]:
         """The columns of an expression that have no single value within a group."""

@@ -7,7 +7,7 @@ from holdfast.sql import statements as sql
 from holdfast.sql.bound import BoundAlter
 from holdfast.sql.formats import check_value
 from holdfast.sql.properties import no_history, retained_ms
-from holdfast.sql.relation import RESERVED_COLUMNS
+from holdfast.sql.relation import RESERVED_COLUMNS, reserved
 from holdfast.types import Column
 
 
@@ -22,7 +22,11 @@ def bind_alter(statement: sql.Alter, catalog: Catalog) -> BoundAlter:
         given = statement.retain if statement.retain.value is not None else None
         return BoundAlter(target=found, columns=(), retains=True, retain_ms=retained_ms(given))
     if found.read_only:
-        raise NotSupported(f'{found.KIND} "{name}" is a SOURCE and cannot be altered', position=position)
+        raise NotSupported(
+            f'{found.KIND} "{name}" is a SOURCE and cannot be altered',
+            hint="Drop it and create it with the columns that it should have; its topic stays as it is.",
+            position=position,
+        )
     if found.derived:
         raise NotSupported(
             f'{found.KIND} "{name}" is kept by a query and cannot be altered',
@@ -33,7 +37,7 @@ def bind_alter(statement: sql.Alter, catalog: Catalog) -> BoundAlter:
     known = {column.name for column in found.schema.columns}
     for column in statement.columns:
         if column.name in RESERVED_COLUMNS:
-            raise BindError(f'a column cannot be named "{column.name}"', position=column.position)
+            raise reserved(column.name, column.position)
         if column.name in known:
             raise BindError(f'column "{column.name}" already exists in "{name}"', position=column.position)
         known.add(column.name)

@@ -23,7 +23,7 @@ from holdfast.sql.bind_query import bind_query
 from holdfast.sql.bound import BoundColumn, BoundCreateAs, BoundCreateSource, BoundNothing, BoundQuery, Target
 from holdfast.sql.formats import KAFKA, NONE, build_formats, check_key, check_value, format_info, wrap_features
 from holdfast.sql.properties import OF_SOURCES, WithProperties, no_history, read_properties
-from holdfast.sql.relation import RESERVED_COLUMNS
+from holdfast.sql.relation import RESERVED_COLUMNS, reserved
 from holdfast.sql.replacing import check_replaces_source, replaced_query
 from holdfast.sql.windows import result_window
 from holdfast.types import Array, Column, Role, Scalar, Schema, Struct, StructField
@@ -75,7 +75,12 @@ def bind_create_source(
             position=statement.name.position,
         )
     if with_.window is not None and not schema.key:
-        raise BindError("a windowed topic needs a key column", position=with_.position("WINDOW_TYPE"))
+        raise BindError(
+            "a windowed topic needs a key column",
+            detail="A window is a part of its key.",
+            hint="Declare what its keys have as KEY columns, or as the PRIMARY KEY of a table.",
+            position=with_.position("WINDOW_TYPE"),
+        )
     key_info, value_info = _formats(statement, with_, key_format, value_format)
     target = _target(statement, with_, schema, with_.topic, key_info, value_info, properties)
     target = replace(target, window=with_.window, read_only=statement.read_only)
@@ -238,7 +243,9 @@ def _header(column: sql.ColumnDefinition) -> Column:
     wanted, written = (HEADERS, "HEADERS") if column.header is None else (Scalar.BYTES, f"HEADER('{column.header}')")
     if column.type != wanted:
         raise TypeMismatch(
-            f'the {written} column "{column.name}" must be {wanted}, not {column.type}', position=column.position
+            f'the {written} column "{column.name}" must be {wanted}, not {column.type}',
+            hint=f"Write {column.name} {wanted} {written}.",
+            position=column.position,
         )
     return Column(column.name, column.type, Role.HEADERS, column.header)
 
@@ -264,7 +271,7 @@ def _check_columns(statement: sql.CreateSource) -> None:
     seen: set[str] = set()
     for column in statement.columns:
         if column.name in RESERVED_COLUMNS:
-            raise BindError(f'a column cannot be named "{column.name}"', position=column.position)
+            raise reserved(column.name, column.position)
         if column.name in seen:
             raise BindError(f'column "{column.name}" is declared twice', position=column.position)
         seen.add(column.name)
@@ -311,6 +318,7 @@ def _check_timestamp_type(column: Column, pattern: str | None, position: Positio
     if column.type not in (Scalar.BIGINT, Scalar.TIMESTAMP, Scalar.STRING):
         raise TypeMismatch(
             f'TIMESTAMP column "{column.name}" must be BIGINT, TIMESTAMP or STRING, not {column.type}',
+            detail="A BIGINT has milliseconds since 1970; a STRING needs a TIMESTAMP_FORMAT.",
             position=position,
         )
 

@@ -48,13 +48,22 @@ def _target(statement: sql.InsertSelect, catalog: Catalog) -> Stream:
     if isinstance(target, MaterializedView):
         raise materialized(target, position)
     if not isinstance(target, Stream):
-        raise WrongObjectKind(f'INSERT INTO … SELECT needs a stream, and "{target.name}" is a table', position=position)
+        raise WrongObjectKind(
+            f'INSERT INTO … SELECT needs a stream, and "{target.name}" is a table',
+            detail="The rows of a table are those of one query.",
+            hint="CREATE TABLE … AS SELECT makes one.",
+            position=position,
+        )
     if target.read_only:
         raise NotSupported(
             f'stream "{target.name}" is read only', detail="It was created as a SOURCE.", position=position
         )
     if target.schema.headers:
-        raise NotSupported(f'cannot insert into "{target.name}", which has HEADER columns', position=position)
+        raise NotSupported(
+            f'cannot insert into "{target.name}", which has HEADER columns',
+            detail="They are read from records; a query does not write headers.",
+            position=position,
+        )
     return target
 
 

@@ -241,6 +241,7 @@ class _Condition:
             keys = ", ".join(column.name for column in right.schema.key)
             raise BindError(
                 f"a join with the table {right.name} must be on its primary key {keys}: {self.text}",
+                hint=self._other_key(),
                 position=self.position,
             )
         if streams[0]:
@@ -258,6 +259,13 @@ class _Condition:
         if right.window is not None:
             raise NotSupported("a join on a foreign key cannot read a windowed table", position=self.position)
         return True
+
+    def _other_key(self) -> str:
+        """How the table could be joined: by the column of its key, or with a key that one column is."""
+        keys = self.right.object.schema.key
+        if len(keys) == 1:
+            return f"Write ON … = {self.right.alias}.{keys[0].name}."
+        return "A join has one condition: a table with a key of one column can be joined."
 
     def _check_windows(self) -> None:
         """Windowed keys meet only keys of the same windows."""

@@ -124,9 +124,18 @@ def wrap_features(
         return (feature,) if possible and len(values) == 1 else ABSENT
     if not possible:
         shown = str(wrap).upper()
-        raise BindError(f"the value format {name} does not take WRAP_SINGLE_VALUE = {shown}", position=position)
+        raise BindError(
+            f"the value format {name} does not take WRAP_SINGLE_VALUE = {shown}",
+            hint="Leave WRAP_SINGLE_VALUE out.",
+            position=position,
+        )
     if len(values) != 1:
-        raise BindError("WRAP_SINGLE_VALUE needs exactly one value column", position=position)
+        raise BindError(
+            "WRAP_SINGLE_VALUE needs exactly one value column",
+            detail=f"It says how a single value is written; here are {len(values)}.",
+            hint="Leave WRAP_SINGLE_VALUE out.",
+            position=position,
+        )
     return (feature,)
 
 

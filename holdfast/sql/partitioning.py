@@ -84,7 +84,11 @@ def _check(expressions: Sequence[Expression], written: Sequence[Expression]) -> 
         for call in aggregates(expression):
             raise BindError(f"PARTITION BY cannot have the aggregate {call.shown}", position=call.position)
         if isinstance(expression, NullLiteral) and len(expressions) > 1:
-            raise BindError("PARTITION BY NULL cannot be combined with other columns", position=original.position)
+            raise BindError(
+                "PARTITION BY NULL cannot be combined with other columns",
+                hint="Leave the NULL out, or the others.",
+                position=original.position,
+            )
         if expression in expressions[:index]:
             text = format_expression(expression)
             raise BindError(f"PARTITION BY has {text} twice", position=original.position)

@@ -140,9 +140,9 @@ def read_properties(properties: tuple[Property, ...], known: Sequence[str] = COM
     )
 
 
-def _wrong(item: Property, wanted: str) -> BindError:
+def _wrong(item: Property, wanted: str, hint: str | None = None) -> BindError:
     shown = f"'{item.value}'" if isinstance(item.value, str) else str(item.value).upper()
-    return BindError(f"property {item.name} must be {wanted}, not {shown}", position=item.position)
+    return BindError(f"property {item.name} must be {wanted}, not {shown}", hint=hint, position=item.position)
 
 
 def _text(item: Property | None) -> str | None:
@@ -193,7 +193,8 @@ def _delimiter(item: Property | None) -> str | None:
     value = item.value
     if isinstance(value, str) and (value in NAMED_DELIMITERS or (len(value) == 1 and not value.isspace())):
         return value
-    raise _wrong(item, f"one character or {' or '.join(NAMED_DELIMITERS)}")
+    named = " or ".join(NAMED_DELIMITERS)
+    raise _wrong(item, f"one character or {named}", hint=f"Write {item.name} = 'TAB', for instance.")
 
 
 def _window(kind: Property | None, size: Property | None) -> WindowInfo | None:
@@ -207,7 +208,12 @@ def _window(kind: Property | None, size: Property | None) -> WindowInfo | None:
     type_ = WindowType(name)
     if type_ is WindowType.SESSION:
         if size is not None:
-            raise BindError("WINDOW_SIZE cannot be set for SESSION windows", position=size.position)
+            raise BindError(
+                "WINDOW_SIZE cannot be set for SESSION windows",
+                detail="Each session has a length of its own, which is in its key.",
+                hint="Leave WINDOW_SIZE out.",
+                position=size.position,
+            )
         return WindowInfo(type=type_, size=None, emit_strategy=OutputRefinement.CHANGES)
     if size is None:
         raise BindError(

@@ -65,7 +65,11 @@ class Expressions:
     def filter(self, bound: Expression, *, clause: str) -> str:
         type_ = infer(bound, self.scope)
         if type_ not in (Scalar.BOOLEAN, None):
-            raise TypeMismatch(f"{clause} must be BOOLEAN, not {type_}", position=bound.position)
+            raise TypeMismatch(
+                f"{clause} must be BOOLEAN, not {type_}",
+                hint="Compare it with something.",
+                position=bound.position,
+            )
         return render_filter(bound, self.scope, self._dialect) if type_ is not None else "FALSE"
 
     # ---- queries inside expressions

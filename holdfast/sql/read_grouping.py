@@ -91,7 +91,11 @@ class Grouping:
     def _aggregate(self, call: Call) -> ColumnRef:
         for argument in call.arguments:
             for inner in aggregates(argument):
-                raise BindError(f"aggregates cannot be nested: {inner.shown} in {call.shown}", position=inner.position)
+                raise BindError(
+                    f"aggregates cannot be nested: {inner.shown} in {call.shown}",
+                    hint=f"Have {inner.shown} in a query of its own, and select from that.",
+                    position=inner.position,
+                )
         arguments = tuple(self.rows.without_queries(argument) for argument in call.arguments)
         bound = bind_aggregate(replace(call, arguments=arguments), self.rows.scope, dialect=self.dialect)
         if bound.form.needs_records:

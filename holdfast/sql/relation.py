@@ -20,6 +20,7 @@ from holdfast.errors import (
     UnknownObject,
 )
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
+from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression, Lambda
 from holdfast.runtime.expressions.typing import type_of
 from holdfast.sql import statements as sql
@@ -32,6 +33,13 @@ WINDOW_BOUNDS = {"WINDOWSTART": Scalar.BIGINT, "WINDOWEND": Scalar.BIGINT}
 RESERVED_COLUMNS = (*PSEUDO_COLUMNS, *WINDOW_BOUNDS)
 RECORD_COLUMNS = ("ROWPARTITION", "ROWOFFSET")
 DEFAULT_ARGUMENT = "ROWTIME"
+
+
+def reserved(name: str, position: Position | None) -> BindError:
+    """A name that a declared column cannot have."""
+    return BindError(
+        f'a column cannot be named "{name}"', hint=f"Give it another name, for instance {name}_1.", position=position
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +99,11 @@ class Relation:
                     position=each.position,
                 )
             if any(source.object is found for source in sources):
-                raise NotSupported(f"{found.name} cannot be joined with itself", position=each.position)
+                raise NotSupported(
+                    f"{found.name} cannot be joined with itself",
+                    hint=f"Make a copy of it first: CREATE {found.KIND.upper()} … AS SELECT * FROM {found.name}.",
+                    position=each.position,
+                )
             sources.append(BoundSource(found, each.alias))
         return Relation(tuple(sources))
 
@@ -165,7 +177,11 @@ class Relation:
         resolved = self.resolve(expression)
         type_ = self.type_of(resolved)
         if type_ is not Scalar.BOOLEAN:
-            raise TypeMismatch(f"{clause} must be BOOLEAN, not {type_}", position=expression.position)
+            raise TypeMismatch(
+                f"{clause} must be BOOLEAN, not {type_}",
+                hint=f"Compare it with something: {format_expression(expression)} = …",
+                position=expression.position,
+            )
         return resolved
 
     def star(self, star: sql.SelectStar) -> Iterator[tuple[str, Expression]]:

@@ -34,7 +34,11 @@ def window_of(select: sql.Select) -> WindowExpression | None:
         return None
     window = select.window.window
     if not select.group_by:
-        raise BindError("WINDOW needs a GROUP BY", position=select.window.position)
+        raise BindError(
+            "WINDOW needs a GROUP BY",
+            hint="Windows are of groups: add GROUP BY, or leave WINDOW out.",
+            position=select.window.position,
+        )
     _check_spans(window, select.window)
     if final:
         grace = window.grace_period or NO_GRACE

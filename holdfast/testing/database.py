@@ -3,7 +3,6 @@ record is a tick against a real store and a real Spark."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -26,7 +25,7 @@ from holdfast.runtime.serdes.encoding import Encoder
 from holdfast.runtime.spark.build import build_query, build_table
 from holdfast.runtime.spark.engine import Engine
 from holdfast.runtime.spark.views import decoded_view
-from holdfast.runtime.store.duckdb import open_store
+from holdfast.runtime.store.duckdb import open_memory_store
 from holdfast.runtime.store.port import Moved, Time
 from holdfast.runtime.tick import Given, Ticker, TickInputs
 from holdfast.serving.insert import row_of
@@ -66,14 +65,14 @@ class QueryFailed(Exception):
 class Database:
     """One database for one test. Records get the next offset of their topic's only partition."""
 
-    def __init__(self, engine: Engine, folder: Path, properties: Mapping[str, str]) -> None:
+    def __init__(self, engine: Engine, properties: Mapping[str, str]) -> None:
         self._engine = engine
         self.properties = dict(properties)
         self.catalog: Catalog = EMPTY
         self.topics = Topics()
         self.wires: dict[TopicName, Wire] = {}
         self.produced: dict[TopicName, list[Written]] = {}
-        self._store = open_store(folder)
+        self._store = open_memory_store()
         self._dataflow = Dataflow()
         self._made_of: dict[QueryId, object] = {}
         self._decoder = RecordDecoder(engine)

@@ -1,8 +1,6 @@
 """Runs a case through the whole road: text, plan, bytes, plan, ticks of one record."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from holdfast.errors import Feature, HoldfastError, NotYetSupported
 from holdfast.names import TopicName
@@ -39,18 +37,17 @@ def run(case: Case | Malformed, engine: Engine) -> Verdict:
     """Run one case in a database of its own, made and thrown away for it."""
     if isinstance(case, Malformed):
         return Verdict(Result.FAILED, f"the test cannot be read: {case.reason}")
-    with TemporaryDirectory(prefix="holdfast-test-") as folder:
-        database = Database(engine, Path(folder) / "store", case.properties)
-        try:
-            _Run(case, database).run()
-        except NotYetSupported as error:
-            return Verdict(Result.UNSUPPORTED, f"{error.missing}: {one_line(error)}", error.missing)
-        except (Failed, QueryFailed, Undecodable) as problem:
-            return Verdict(Result.FAILED, str(problem))
-        except HoldfastError as error:
-            return Verdict(Result.FAILED, f"{type(error).__name__}: {one_line(error)}")
-        finally:
-            database.close()
+    database = Database(engine, case.properties)
+    try:
+        _Run(case, database).run()
+    except NotYetSupported as error:
+        return Verdict(Result.UNSUPPORTED, f"{error.missing}: {one_line(error)}", error.missing)
+    except (Failed, QueryFailed, Undecodable) as problem:
+        return Verdict(Result.FAILED, str(problem))
+    except HoldfastError as error:
+        return Verdict(Result.FAILED, f"{type(error).__name__}: {one_line(error)}")
+    finally:
+        database.close()
     return PASSED
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from holdfast.testing.case import Result
 from holdfast.testing.report import Entry, closing, counts, lacks
 
-from .data import TITLES
+from .causes import by_cause, causes
+from .data import TITLES, label
 
 ABOUT = {
     "qtt": "Statements, records in, records or an error out; from text to plan to bytes to ticks of one record.",
@@ -31,7 +32,7 @@ def page(results: Mapping[str, Sequence[Entry]], before: str = "") -> str:
             continue
         entries = results[kind]
         parts += [f"## {title}", "", ABOUT[kind], "", f"**{closing(entries)}.**", ""]
-        parts += _causes(entries) + _failures(entries) + _files(entries)
+        parts += _causes(entries) + _failures(kind, entries) + _files(entries)
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -49,9 +50,14 @@ def _causes(entries: Sequence[Entry]) -> list[str]:
     return ["What unsupported cases lack first:", "", "| missing | cases |", "|---|--:|", *rows, ""]
 
 
-def _failures(entries: Sequence[Entry]) -> list[str]:
-    failed = [f"- {e.file}: {' '.join(e.name.split())}" for e in entries if e.verdict.result is Result.FAILED]
-    return ["Failed:", "", *failed, ""] if failed else []
+def _failures(kind: str, entries: Sequence[Entry]) -> list[str]:
+    """The cases that fail, by cause."""
+    failed = {label(kind, e.file, e.name): e for e in entries if e.verdict.result is Result.FAILED}
+    parts: list[str] = []
+    for cause, labels in by_cause(failed, causes()).items():
+        listed = [f"- {failed[each].file}: {' '.join(failed[each].name.split())}" for each in labels]
+        parts += [f"Failed ({len(labels)}): {'not explained yet.' if cause is None else cause.text}", "", *listed, ""]
+    return parts
 
 
 def _files(entries: Sequence[Entry]) -> list[str]:

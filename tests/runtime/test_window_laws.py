@@ -28,6 +28,10 @@ CREATE TABLE kept AS SELECT id, COUNT(*) AS c FROM s
   WINDOW TUMBLING (SIZE 5 MILLISECONDS, RETENTION 20 MILLISECONDS, GRACE PERIOD 5 MILLISECONDS) GROUP BY id;
 CREATE TABLE kept_sessions AS SELECT id, COUNT(*) AS c FROM s
   WINDOW SESSION (4 MILLISECONDS, RETENTION 30 MILLISECONDS, GRACE PERIOD 5 MILLISECONDS) GROUP BY id;
+CREATE TABLE kept_last AS SELECT id, COUNT(*) AS c FROM s
+  WINDOW TUMBLING (SIZE 5 MILLISECONDS, RETENTION 30 MILLISECONDS) GROUP BY id EMIT FINAL;
+CREATE TABLE kept_last_sessions AS SELECT id, COUNT(*) AS c FROM s
+  WINDOW SESSION (3 MILLISECONDS, RETENTION 20 MILLISECONDS, GRACE PERIOD 2 MILLISECONDS) GROUP BY id EMIT FINAL;
 CREATE STREAM w (id STRING KEY, k STRING, n INT)
   WITH (KAFKA_TOPIC='w', VALUE_FORMAT='JSON', WINDOW_TYPE='SESSION');
 CREATE STREAM copied AS SELECT id, n, WINDOWEND - WINDOWSTART AS long FROM w WHERE n > 2;
@@ -36,6 +40,7 @@ CREATE TABLE taken (id STRING PRIMARY KEY, k STRING, n INT)
 CREATE TABLE by_start AS SELECT WINDOWSTART AS started, SUM(n) AS s FROM w GROUP BY WINDOWSTART;
 """
 TABLES = ("TUMBLING", "HOPPING", "SESSIONS", "SOME", "KEPT", "KEPT_SESSIONS", "TAKEN", "BY_START")
+EXPIRING = ("KEPT_LAST", "KEPT_LAST_SESSIONS")
 FINAL = ("LAST", "LAST_HOPS", "LAST_SESSIONS")
 PARTITIONS = {b"a": 0, b"b": 0, b"c": 1}
 
@@ -56,7 +61,7 @@ def results(engine, ticks: Sequence[Sequence[Record]]) -> dict[str, object]:
         driver = Driver(engine, Path(folder), SQL)
         outcomes = [driver.tick(tick) for tick in ticks]
         assert {query: why for outcome in outcomes for query, why in outcome.failed.items()} == {}
-        found: dict[str, object] = {name: driver.rows(name) for name in (*TABLES, *FINAL)}
+        found: dict[str, object] = {name: driver.rows(name) for name in (*TABLES, *EXPIRING, *FINAL)}
         # Final rows are told once each, so that their records are the same too; those of a tick are by end and key.
         found |= {f"records of {name}": sorted(map(repr, driver.sent(name))) for name in FINAL}
         found["records of COPIED"] = sorted(map(repr, driver.sent("COPIED")))

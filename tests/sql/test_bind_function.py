@@ -108,14 +108,36 @@ def test_calls_that_are_refused(select: str, says: str) -> None:
     assert error.position is not None
 
 
+SPAN = (
+    "CREATE FUNCTION span(n INT) RETURNS INT LANGUAGE PYTHON AS 'class Span:\n"
+    " def partial(self, n): return 0\n def merge(self, a, b): return a\n def result(self, s): return s';"
+)
+
+
 def test_an_aggregate_of_a_user_is_for_streams() -> None:
-    span = (
-        "CREATE FUNCTION span(n INT) RETURNS INT LANGUAGE PYTHON AS 'class Span:\n"
-        " def partial(self, n): return 0\n def merge(self, a, b): return a\n def result(self, s): return s';"
-    )
     table = "CREATE TABLE t (id INT PRIMARY KEY, n INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON');"
-    error = refusal("CREATE TABLE u AS SELECT n, SPAN(n) AS s FROM t GROUP BY n;", after(span + table))
+    error = refusal("CREATE TABLE u AS SELECT n, SPAN(n) AS s FROM t GROUP BY n;", after(SPAN + table))
     assert error.message == "the aggregate SPAN cannot be kept over a table"
+    assert error.position is not None
+
+
+@pytest.mark.parametrize(
+    ("window", "emit"),
+    [
+        ("SESSION (1 SECOND)", "CHANGES"),
+        ("TUMBLING (SIZE 1 SECOND, RETENTION 1 DAY)", "CHANGES"),
+        ("TUMBLING (SIZE 1 SECOND)", "FINAL"),
+    ],
+)
+def test_an_aggregate_of_a_user_is_not_for_windows_that_close(window: str, emit: str) -> None:
+    catalog = after(SPAN + "CREATE STREAM s (id INT KEY, n INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');")
+    text = f"CREATE TABLE u AS SELECT id, SPAN(n) AS s FROM s WINDOW {window} GROUP BY id EMIT {emit};"
+    error = refusal(text, catalog)
+    assert error.message == "the aggregate SPAN cannot be kept in windows that close yet"
+    assert error.position is not None
+    assert error.position.column == text.index("SPAN") + 1
+    open_ones = "CREATE TABLE u AS SELECT id, SPAN(n) AS s FROM s WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY id;"
+    assert after(open_ones, catalog).queries
 
 
 def written(text: str, catalog: Catalog) -> list[tuple[bytes, bytes]]:

@@ -43,7 +43,11 @@ def met(item: Expression, type_: SqlType, target: SqlType, infer: Infer) -> SqlT
     match item, target:
         case tree.StringLiteral(value), _ if is_number(target) or target is Scalar.BOOLEAN:
             if not _spells(value, target):
-                raise TypeMismatch(f'"{value}" is not of type {target}', position=item.position)
+                raise TypeMismatch(
+                    f'"{value}" is not of type {target}',
+                    hint=f"Write a {target}, or cast what it is compared with to STRING.",
+                    position=item.position,
+                )
             return target
         case tree.BooleanLiteral() | tree.IntegerLiteral() | tree.DecimalLiteral(), Scalar.STRING:
             return target

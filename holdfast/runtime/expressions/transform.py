@@ -311,6 +311,7 @@ def _decimal(parameters: list[int], position: Position) -> SqlType:
             Feature.TYPE,
             f"DECIMAL of more than {MAX_PRECISION} digits",
             f"a DECIMAL has at most {MAX_PRECISION} digits, not {precision}",
+            hint="A DOUBLE has a greater range, with 15 exact digits.",
             position=position,
         )
     if precision < 1:

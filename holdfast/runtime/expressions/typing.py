@@ -73,7 +73,11 @@ class _Inference:
                 return literal_decimal(expression)
             case tree.DoubleLiteral(text):
                 if math.isinf(float(text)):
-                    raise TypeMismatch(f"the number {text} does not fit DOUBLE", position=expression.position)
+                    raise TypeMismatch(
+                        f"the number {text} does not fit DOUBLE",
+                        detail="A DOUBLE goes up to 1.7976931348623157E308.",
+                        position=expression.position,
+                    )
                 return Scalar.DOUBLE
             case tree.StringLiteral():
                 return Scalar.STRING
@@ -106,7 +110,11 @@ class _Inference:
             case tree.Cast(operand, target):
                 source = self.infer(operand)
                 if source is not None and not castable(source, target):
-                    raise TypeMismatch(f"cannot cast {source} to {target}", position=expression.position)
+                    raise TypeMismatch(
+                        f"cannot cast {source} to {target}",
+                        detail="A CAST goes between plain types, or between nested ones of the same kind.",
+                        position=expression.position,
+                    )
                 return target
             case tree.Call():
                 function(expression.name, self.release, position=expression.position)
@@ -191,7 +199,9 @@ class _Inference:
             raise TypeMismatch(
                 f"cannot compare {format_expression(left)} ({a}) with {format_expression(right)} ({b})"
                 f" using {operator.value}",
-                hint="You may need a CAST." if common_type(a, b) is None else None,
+                hint="You may need a CAST."
+                if common_type(a, b) is None
+                else f"Values of {a} have no order: use = or <>.",
                 position=left.position,
             )
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.errors import NotSupported, TypeMismatch, WrongObjectKind
+from holdfast.errors import Feature, NotSupported, NotYetSupported, Position, TypeMismatch, WrongObjectKind
 from holdfast.runtime.expressions.casts import struct
 from holdfast.runtime.expressions.comparable import sorted_maps
 from holdfast.runtime.expressions.physical import Dialect, NotRenderable, field_name, physical_type
@@ -112,6 +112,18 @@ def not_over_tables(call: Call) -> NotSupported:
         detail="When a row of the table changes, its old value could not be taken back.",
         hint=f"Over tables there are {', '.join(names_over_tables())}; over streams, all aggregates.",
         position=call.position,
+    )
+
+
+def not_until_closed(name: str, position: Position | None = None) -> NotYetSupported:
+    """An aggregate that the store cannot merge, in windows that it merges itself."""
+    return NotYetSupported(
+        Feature.FUNCTION,
+        "an aggregate of a user in windows that close",
+        f"the aggregate {name} cannot be kept in windows that close yet",
+        detail="Those are SESSION windows, windows with a RETENTION, and windows of EMIT FINAL.",
+        hint="TUMBLING and HOPPING windows with EMIT CHANGES and no RETENTION can use it.",
+        position=position,
     )
 
 

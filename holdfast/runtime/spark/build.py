@@ -53,6 +53,7 @@ from holdfast.runtime.spark.builders.sink import build_stream_sink, build_table_
 from holdfast.runtime.spark.builders.source import build_table_of_topic
 from holdfast.runtime.spark.fragment import Fragment
 from holdfast.runtime.spark.meaning import Meaning
+from holdfast.runtime.spark.recorded import keep_records
 from holdfast.runtime.spark.relation import Relation, StreamRelation, TableRelation
 from holdfast.runtime.spark.views import decoded_view, remembered_view, state_view
 from holdfast.runtime.spark.windowed import closes, closing_windows, is_final, time_windows
@@ -69,6 +70,7 @@ def build_query(
     `properties` are those that were kept with the plan.
     """
     builder = Builder(plan, sources, Meaning(release, properties or {}))
+    keep_records(builder)
     sink = plan.physical_plan
     match sink:
         case StreamSink():

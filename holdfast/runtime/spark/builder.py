@@ -84,10 +84,15 @@ from holdfast.runtime.spark.builders.select_key import (
     build_stream_select_key_v1,
     build_table_select_key,
 )
-from holdfast.runtime.spark.builders.source import build_derived_stream, build_stream_source, build_table_source
+from holdfast.runtime.spark.builders.source import (
+    build_derived_stream,
+    build_stream_source,
+    build_table_source,
+)
 from holdfast.runtime.spark.builders.stream_join import TIMES, TIMES_MERGE, JoinSide, StreamJoin
 from holdfast.runtime.spark.fragment import Fragment
 from holdfast.runtime.spark.meaning import Meaning
+from holdfast.runtime.spark.record_columns import TableSourceStep
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation, held_stream, held_table, physical_key
 from holdfast.runtime.spark.views import (
     decoded_view,
@@ -111,6 +116,9 @@ class Sources(Protocol):
 
     def keeps(self, name: ObjectName) -> bool:
         """Whether a query keeps an object of that name."""
+
+    def is_over_topic(self, topic: TopicName, names: Sequence[ObjectName]) -> bool:
+        """Whether the table behind a topic is read from it, and no query makes it."""
 
 
 @dataclass
@@ -191,7 +199,7 @@ class Builder:
                 raise unbuildable(step)
 
     def _stream_source(self, step: StreamSource | WindowedStreamSource) -> StreamRelation:
-        schema, window = parse_schema(step.source_schema), _window_of(step)
+        schema, window = parse_schema(step.source_schema), window_of(step)
         derived = self.sources.object_of(step.topic_name, self.plan.sources)
         if derived is not None:
             rows = stream_schema(layout_of(schema.key, schema.value, window))
@@ -268,11 +276,16 @@ class Builder:
             case _:
                 raise unbuildable(step)
 
-    def _table_source(self, step: TableSource | TableSourceV1 | WindowedTableSource) -> TableRelation:
+    def _table_source(self, step: TableSourceStep) -> TableRelation:
+        kept = self.kept.get(step.properties.query_context)
+        if kept is not None and self.keys is not None:
+            return self._completed_of_kept(kept, self.keys)
+        if kept is not None:
+            return replace(kept.table, sql=f"SELECT * FROM {self.reads(kept.changes)}")
         name = self.sources.object_of(step.topic_name, self.plan.sources)
         if name is None:
             raise PlanError(f'query {self.plan.query_id} reads topic "{step.topic_name}" as a table that is not there')
-        return self._kept(name, parse_schema(step.source_schema), _window_of(step))
+        return self._kept(name, parse_schema(step.source_schema), window_of(step))
 
     def _collection_source(self, step: CollectionSource) -> TableRelation:
         if not self.sources.keeps(step.source_name):
@@ -317,7 +330,8 @@ class Builder:
     def _completed_of_kept(self, kept: "Kept", keys: Held) -> TableRelation:
         lookup = Remembered(kept.state, keys.stage, state_view(kept.state), kept.schema)
         found, changed = self.reads(lookup), self.reads(kept.changes)
-        return completed(kept.table.key, kept.table.value, None, keys=keys.view, found=found, changed=changed)
+        table = kept.table
+        return completed(table.key, table.value, table.window, keys=keys.view, found=found, changed=changed)
 
     def _fk_join(self, step: FkTableTableJoin) -> TableRelation:
         """First what changes on both sides; then the left rows that name what changed, and the right rows they name."""
@@ -367,7 +381,7 @@ def _leaves(step: Step) -> list[Step]:
             return [step]
 
 
-def _window_of(step: TopicSourceStep) -> WindowInfo | None:
+def window_of(step: TopicSourceStep) -> WindowInfo | None:
     return shape(step.window_info) if isinstance(step, WindowedStreamSource | WindowedTableSource) else None
 
 

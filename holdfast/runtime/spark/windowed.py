@@ -6,8 +6,8 @@ show only when they are final, are elements of a state that leave it when they c
 
 from collections.abc import Iterable
 
-from holdfast.errors import Feature, NotYetSupported
 from holdfast.names import CollectionId, StateId
+from holdfast.runtime.functions.bound import not_until_closed
 from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.steps import (
     Step,
@@ -34,6 +34,7 @@ from holdfast.runtime.spark.builders.window import (
     expired_after,
     grace_of,
     is_late,
+    length_of,
 )
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation
 from holdfast.runtime.spark.views import groups_view, held_view, state_view
@@ -76,22 +77,21 @@ def closing_windows(
         elements = Elements(build_aggregate(step, rows, used, builder.meaning))
         fragment, closed_after = elements.fragment(), grace_of(window)
     if elements.aggregation.merged_by_spark:
-        raise NotYetSupported(
-            Feature.FUNCTION,
-            "an aggregate of a user in windows that close",
-            "an aggregate function of a user cannot be used with SESSION windows or EMIT FINAL yet",
-            hint="TUMBLING and HOPPING windows with EMIT CHANGES can use it.",
-        )
+        raise not_until_closed("of a user")
     builder.states.append((state, elements.layout))
     shown = elements.aggregation.layout
-    kept = None if final else expired_after(window)
+    kept = expired_after(window)
+    if kept is not None and final:
+        # At least as long as a window is: rows that follow each other closely must not pass over one unseen.
+        kept = max(kept, closed_after + length_of(window))
     action = MergeWindows(
         state,
         elements.layout,
         shown,
         elements.merge,
         clock,
-        closed_after=closed_after if kept is None else kept,
+        closed_after=closed_after,
+        forgotten_after=closed_after if kept is None else kept,
         final=final,
         expires=kept is not None,
     )

@@ -33,6 +33,9 @@ class AnyTable:
     def keeps(self, name: ObjectName) -> bool:
         return name != "GONE"
 
+    def is_over_topic(self, topic: TopicName, names: Sequence[ObjectName]) -> bool:
+        return self.object_of(topic, names) is not None
+
 
 def query_of(document: Json) -> QueryPlan:
     found = decode(jsontext.write(document)).query

@@ -57,6 +57,17 @@ def keys_of(tables: Sequence[TableRelation]) -> Fragment:
     return Fragment(sql, tuple(column(f"k{i}", type_) for i, type_ in enumerate(first.key_types)))
 
 
+def changed_rows(source: TableRelation, rows: str, before: str) -> TableRelation:
+    """The delta of a table, by the last rows of its keys in the tick and those that were there before it."""
+    same = _same(source.keys, "h", "f")
+    chosen = [f"h.{name}" for name in source.keys]
+    chosen += ["f.ts IS NOT NULL AS b_present", *(f"f.c{i} AS b{i}" for i in range(len(source.value))), "f.ts AS b_ts"]
+    after = (f"IF(h.present, h.c{i}, NULL) AS a{i}" for i in range(len(source.value)))
+    chosen += ["h.present AS a_present", *after, "h.ts AS a_ts"]
+    joined = f"{rows} h LEFT JOIN {before} f ON {same}"
+    return replace(source, sql=f"SELECT {', '.join(chosen)} FROM {joined} WHERE h.present OR f.ts IS NOT NULL")
+
+
 def kept_rows(source: TableRelation, changed: str) -> Fragment:
     """The rows of a table that a state keeps, by what changes: `k0.., c0.., ts, present`."""
     values = [f"a{i} AS c{i}" for i in range(len(source.value))]

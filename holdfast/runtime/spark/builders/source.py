@@ -1,5 +1,6 @@
 """Sources: where a query's rows come from."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.runtime.plan.formats import TimestampColumn
@@ -8,7 +9,7 @@ from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.runtime.spark.builders.timestamp import timed, timestamp_sql
 from holdfast.runtime.spark.fragment import BAD, PRESENT, TS, Fragment, column
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation, physical_key
-from holdfast.types import Schema
+from holdfast.types import Column, Schema
 
 
 def build_stream_source(
@@ -34,13 +35,22 @@ def build_table_source(schema: Schema, view: str, window: WindowInfo | None = No
 
 
 def build_table_of_topic(
-    schema: Schema, view: str, timestamp: Maybe[TimestampColumn], window: WindowInfo | None = None
+    schema: Schema,
+    view: str,
+    timestamp: Maybe[TimestampColumn],
+    window: WindowInfo | None = None,
+    more: Sequence[Column] = (),
 ) -> Fragment:
-    """The last record per key: `k0.., c0.., ts, present, bad`. A record without a key is bad."""
+    """The last record per key: `k0.., c0.., ts, present, bad`. A record without a key is bad.
+
+    `more` are columns behind those of the schema: where the record is, by partition and offset.
+    """
     types = physical_key(schema.key, window)
     keys = [f"k{i}" for i in range(len(types))]
     values = [f"c{i}" for i in range(len(schema.row))]
     last = [f"max_by({name}, struct(part, off)) AS {name}" for name in values]
+    where = [f"max_by({name}, struct(part, off))" for name in ("part", "off")]
+    last += [f"{sql} AS c{len(values) + i}" for i, sql in enumerate(where[: len(more)])]
     last += ["max_by(ts, struct(part, off)) AS ts"]
     last += ["NOT max_by(tombstone, struct(part, off)) AS present", "max(bad) AS bad"]
     ts = timestamp_sql(timestamp, schema.key, schema.row, present="NOT tombstone")
@@ -48,5 +58,5 @@ def build_table_of_topic(
     rows = view if given(timestamp) is None else f"({timed(rows, timestamp, 'bad > 0')})"
     sql = f"SELECT {', '.join([*keys, *last])} FROM {rows} GROUP BY {', '.join(keys)}"
     columns = [column(f"k{i}", type_) for i, type_ in enumerate(types)]
-    columns += [column(f"c{i}", c.type) for i, c in enumerate(schema.row)]
+    columns += [column(f"c{i}", c.type) for i, c in enumerate((*schema.row, *more))]
     return Fragment(sql, (*columns, TS, PRESENT, BAD))

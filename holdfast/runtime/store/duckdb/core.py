@@ -34,7 +34,7 @@ class Core:
 
     def __init__(
         self,
-        folder: Path,
+        folder: Path | None,
         database: duckdb.DuckDBPyConnection,
         calculator: duckdb.DuckDBPyConnection,
         deadlines: Deadlines,

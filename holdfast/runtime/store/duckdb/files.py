@@ -1,6 +1,7 @@
 """Opening the one DuckDB file of a data folder: its settings, its schema version, its id.
 
-An older version is migrated in one transaction after the file was copied; a newer one is refused.
+An older version is migrated in one transaction after the file was copied; a newer one is refused. A database without a
+folder is in memory alone.
 """
 
 import shutil
@@ -16,6 +17,7 @@ from holdfast.runtime.store.duckdb.one import one
 from holdfast.runtime.store.duckdb.problems import cannot_open
 
 FILE = "store.duckdb"
+IN_MEMORY = ":memory:"
 VERSION = 3
 CALCULATOR_MEMORY = "512MB"
 
@@ -39,7 +41,7 @@ def open_database(folder: Path, *, memory_limit: str | None, threads: int) -> tu
     """The database of a folder, made when there is none, in this release's version."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        database = _connect(folder, memory_limit, threads)
+        database = _connect(folder / FILE, memory_limit, threads, spill=folder / "spill")
     except (OSError, duckdb.Error) as problem:
         raise cannot_open(folder, problem) from problem
     try:
@@ -47,7 +49,7 @@ def open_database(folder: Path, *, memory_limit: str | None, threads: int) -> tu
         if version is not None and version < VERSION:
             database.close()
             _copy(folder / FILE, version)
-            database = _connect(folder, memory_limit, threads)
+            database = _connect(folder / FILE, memory_limit, threads, spill=folder / "spill")
             _migrate(database, version)
         elif version is None:
             _create(database)
@@ -67,6 +69,14 @@ def open_database(folder: Path, *, memory_limit: str | None, threads: int) -> tu
         raise
 
 
+def open_in_memory(*, threads: int) -> tuple[duckdb.DuckDBPyConnection, StoreId]:
+    """A database that is gone when it is closed."""
+    database = _connect(IN_MEMORY, None, threads)
+    _create(database)
+    _lock(database)
+    return database, _id(database)
+
+
 def open_calculator() -> duckdb.DuckDBPyConnection:
     """A database without tables, for expressions over a few rows."""
     config: dict[str, str | bool | int | float | list[str]] = {
@@ -76,7 +86,7 @@ def open_calculator() -> duckdb.DuckDBPyConnection:
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }
-    calculator = duckdb.connect(":memory:", config=config)
+    calculator = duckdb.connect(IN_MEMORY, config=config)
     _lock(calculator)
     return calculator
 
@@ -87,30 +97,36 @@ def _lock(database: duckdb.DuckDBPyConnection) -> None:
     database.execute("SET lock_configuration = true")
 
 
-def data_bytes(folder: Path) -> int:
+def data_bytes(folder: Path | None) -> int:
     """How long the file is."""
-    file = folder / FILE
-    return file.stat().st_size if file.exists() else 0
+    file = None if folder is None else folder / FILE
+    return file.stat().st_size if file is not None and file.exists() else 0
 
 
-def wal_bytes(folder: Path) -> int:
+def wal_bytes(folder: Path | None) -> int:
     """How much is committed but not yet folded into the file."""
+    if folder is None:
+        return 0
     try:
         return (folder / f"{FILE}.wal").stat().st_size
     except FileNotFoundError:
         return 0
 
 
-def file_sizes(folder: Path) -> dict[Path, int]:
+def file_sizes(folder: Path | None) -> dict[Path, int]:
     """The files of the store and how long they are: the data, and the log if there is one."""
+    if folder is None:
+        return {}
     found = {folder / FILE: data_bytes(folder), folder / f"{FILE}.wal": wal_bytes(folder)}
     return {file: size for file, size in found.items() if size}
 
 
-def _connect(folder: Path, memory_limit: str | None, threads: int) -> duckdb.DuckDBPyConnection:
+def _connect(
+    file: Path | str, memory_limit: str | None, threads: int, spill: Path | None = None
+) -> duckdb.DuckDBPyConnection:
     config: dict[str, str | bool | int | float | list[str]] = {
         "threads": threads,
-        "temp_directory": str(folder / "spill"),
+        "temp_directory": "" if spill is None else str(spill),
         "python_enable_replacements": False,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
@@ -124,7 +140,7 @@ def _connect(folder: Path, memory_limit: str | None, threads: int) -> duckdb.Duc
     }
     if memory_limit is not None:
         config["memory_limit"] = memory_limit
-    return duckdb.connect(str(folder / FILE), config=config)
+    return duckdb.connect(str(file), config=config)
 
 
 def _version(database: duckdb.DuckDBPyConnection) -> int | None:

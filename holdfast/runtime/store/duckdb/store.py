@@ -24,7 +24,14 @@ from holdfast.runtime.store.duckdb import (
 from holdfast.runtime.store.duckdb.core import Core, unreadable
 from holdfast.runtime.store.duckdb.deadlines import Deadlines
 from holdfast.runtime.store.duckdb.facts import Facts
-from holdfast.runtime.store.duckdb.files import data_bytes, file_sizes, open_calculator, open_database, wal_bytes
+from holdfast.runtime.store.duckdb.files import (
+    data_bytes,
+    file_sizes,
+    open_calculator,
+    open_database,
+    open_in_memory,
+    wal_bytes,
+)
 from holdfast.runtime.store.duckdb.ledger import Entry, ends_at
 from holdfast.runtime.store.duckdb.pinning import Pins
 from holdfast.runtime.store.duckdb.problems import telling
@@ -65,6 +72,13 @@ def open_store(
         return DuckDbStore(Core(folder, database, open_calculator(), Deadlines(read_timeout)), id_)
 
 
+def open_memory_store(*, threads: int = 2, read_timeout: float = 60.0) -> "DuckDbStore":
+    """A store that nothing outlives: for tests of queries."""
+    database, id_ = open_in_memory(threads=threads)
+    with telling():
+        return DuckDbStore(Core(None, database, open_calculator(), Deadlines(read_timeout)), id_)
+
+
 class DuckDbStore:
     """See `Store` and `SqlReader`."""
 
@@ -100,8 +114,9 @@ class DuckDbStore:
     def close(self) -> None:
         with self._core.writing, telling():
             try:
-                self._core.flush()
-                folding.fold_all(self._core)
+                if self._core.folder is not None:
+                    self._core.flush()
+                    folding.fold_all(self._core)
             finally:
                 self._core.close()
 
