@@ -197,6 +197,7 @@ class Cluster:
         for state, layout in program.states:
             self._store.create_state(state, layout)
         self.dataflow.add(program)
+        self.progress[query] = Progress(Status.BUILDING)
         positions = self._store.positions(query)
         if latest and not positions and not self._reads_table(program):
             stage = self._store.stage()
@@ -208,8 +209,6 @@ class Cluster:
         if place_of(positions) is Place.RIDING:
             self.progress[query] = Progress(Status.RUNNING)
             self._show([program])
-        else:
-            self.progress[query] = Progress(Status.BUILDING)
 
     def _leave_behind(self, query: QueryId, topics: Set[TopicName] | None) -> None:
         """Have a query that cannot run keep where it is: the others go on, and it must not seem to ride with them.

@@ -1,0 +1,54 @@
+"""A query that reads the place of a table's records keeps the table itself, from the start of its topic."""
+
+from holdfast.app import Service
+from holdfast.config import Settings
+from holdfast.runtime.spark.session import Sessions
+from holdfast.runtime.store.duckdb.store import open_store
+
+from .running import records, rows, run, states, wait
+
+SETUP = """
+CREATE TABLE people (id STRING PRIMARY KEY, name STRING)
+  WITH (KAFKA_TOPIC = '{0}_people', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
+CREATE STREAM visits (id STRING KEY, page STRING)
+  WITH (KAFKA_TOPIC = '{0}_visits', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
+INSERT INTO people (id, name) VALUES ('a', 'Ann');
+INSERT INTO people (id, name) VALUES ('b', 'Bob');
+INSERT INTO people (id, name) VALUES ('a', 'Anna');
+INSERT INTO visits (id, page) VALUES ('a', 'first');
+"""
+JOIN = """
+CREATE STREAM {0} AS SELECT visits.id AS id, page, name, people.ROWOFFSET AS place
+  FROM visits JOIN people ON visits.id = people.id;
+"""
+
+
+def test_the_places_are_there_after_a_backfill_and_a_restart(settings: Settings, sessions: Sessions) -> None:
+    folder = settings.data_dir / "store"
+    service = Service(settings, sessions, open_store(folder))
+    try:
+        run(service, SETUP.format(settings.service_id))
+        run(service, "CREATE TABLE places AS SELECT id, name, ROWOFFSET AS place FROM people;")
+        wait(lambda: rows(service, "places"), {("a", "Anna", 2), ("b", "Bob", 1)})
+        run(service, JOIN.format("every"))
+        # The table's rows are from the start also where the stream's are not.
+        run(service, JOIN.format("later"), {"auto.offset.reset": "latest"})
+        wait(lambda: set(states(service).values()), {"RUNNING"})
+        wait(lambda: records(service, "EVERY"), [(b"a", b'{"PAGE":"first","NAME":"Anna","PLACE":2}')])
+        run(service, "INSERT INTO visits (id, page) VALUES ('b', 'second');")
+        wait(lambda: records(service, "LATER"), [(b"b", b'{"PAGE":"second","NAME":"Bob","PLACE":1}')])
+        wait(lambda: len(records(service, "EVERY")), 2)
+    finally:
+        service.stop()
+
+    service = Service(settings, sessions, open_store(folder))
+    try:
+        run(service, "INSERT INTO people (id, name) VALUES ('b', 'Bert');")
+        wait(lambda: rows(service, "places"), {("a", "Anna", 2), ("b", "Bert", 3)})
+        run(service, "INSERT INTO visits (id, page) VALUES ('b', 'third');")
+        last = (b"b", b'{"PAGE":"third","NAME":"Bert","PLACE":3}')
+        wait(lambda: records(service, "EVERY")[-1], last)
+        wait(lambda: records(service, "LATER")[-1], last)
+        assert len(records(service, "LATER")) == 2
+    finally:
+        service.stop()
