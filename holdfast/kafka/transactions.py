@@ -18,6 +18,8 @@ TRANSACTION_MS = 300_000
 """Far above the longest transaction; a server that does not come back blocks its readers for no longer."""
 COMMIT_SECONDS = 240.0
 ATTEMPT_SECONDS = 30.0
+PURGED = (Reported._PURGE_QUEUE, Reported._PURGE_INFLIGHT)
+"""What is said of records that a failed transaction takes with it: never the reason."""
 
 
 class TransactionalProducer:
@@ -125,6 +127,6 @@ class TransactionalProducer:
     def _delivered(self, error: Reported | None, message: Message) -> None:
         if error is None:
             self._ends[TopicName(message.topic() or ""), message.partition() or 0] = (message.offset() or 0) + 1
-        elif self._undelivered is None:
+        elif self._undelivered is None and error.code() not in PURGED:
             # The first failure is the reason; those that follow say only that the batch was given up.
             self._undelivered = error
