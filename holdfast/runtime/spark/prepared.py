@@ -1,26 +1,24 @@
 """Jobs that are planned once and run many times, over a few rows that are different each time.
 
 Most of a small job is planning: 30 queries over two records took 380 ms planned anew, about 140 ms planned once. The
-physical plan is kept; what it needs is a leaf that is read when it runs. `reflect` is one: it calls
-a static method per run, here the one that reads a system property of the JVM, where the rows wait as JSON. So this
-is for executors inside the driver's JVM, which is what `local` masters have.
+physical plan is kept; its leaves get other rows before each run. So this is for executors inside the driver's JVM,
+which is what `local` masters have.
 
-The views are temporary views, which Spark expands where they are named. A CTE that calls `reflect` would be computed
-once behind an exchange, and an exchange keeps its rows for the next run of the plan: a plan that has one is refused.
+What several branches read is computed once a run. The other views are temporary views, which Spark expands where they
+are named. An exchange keeps its rows for the next run of the plan: a plan that has one is refused.
 """
 
+import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha1
 from threading import Lock
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.runtime.spark.driver_task import DriverTask
+from holdfast.runtime.spark.driver_task import DriverTask, DriverTasks
 from holdfast.runtime.spark.functions import UserFunctions
-from holdfast.runtime.spark.handover import rows_json, rows_sql
 
 MOST_ROWS, MOST_BYTES = 1_000, 4_000_000
 """More than this in a view is worth planning for."""
@@ -42,15 +40,14 @@ class Job:
     def views(self) -> tuple[str, ...]:
         return tuple(view for view, _ in self.schemas)
 
+    def uses(self, view: str) -> int:
+        """How often a view is named."""
+        texts = (self.sql, *(sql for _, sql in self.derived))
+        return sum(len(re.findall(rf"\b{re.escape(view)}\b", text)) for text in texts)
+
 
 class NotRepeatable(Exception):
     """The plan of a job would give the rows of its first run again."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    task: DriverTask | None
-    properties: Mapping[str, str]
 
 
 class PreparedJobs:
@@ -63,11 +60,9 @@ class PreparedJobs:
         self._session = session
         self._naming = naming or Lock()
         self._functions = functions or UserFunctions()
-        jvm = session.sparkContext._jvm
-        assert jvm is not None
-        self._system = jvm.java.lang.System
         self._local = str(session.sparkContext.master).startswith("local")
-        self._jobs: OrderedDict[Job, _Planned] = OrderedDict()
+        self._tasks = DriverTasks(session)
+        self._jobs: OrderedDict[Job, DriverTask | None] = OrderedDict()
         self._lock = Lock()
 
     def takes(self, inputs: Mapping[str, object]) -> bool:
@@ -76,48 +71,46 @@ class PreparedJobs:
 
     def run(self, job: Job, inputs: Mapping[str, pa.Table]) -> pa.Table:
         with self._lock:
-            planned = self._planned(job)
-            if planned.task is None:
+            task = self._planned(job)
+            if task is None:
                 raise NotRepeatable
-            for view, name in planned.properties.items():
-                self._system.setProperty(name, rows_json(inputs[view]))
-            return planned.task.run()
+            return task.run([inputs[view] for view in job.views])
 
-    def _planned(self, job: Job) -> _Planned:
-        planned = self._jobs.get(job)
-        if planned is None:
-            planned = self._jobs[job] = self._plan(job)
+    def _planned(self, job: Job) -> DriverTask | None:
+        if job not in self._jobs:
+            self._jobs[job] = self._plan(job)
             if len(self._jobs) > KEPT:
-                self._forget(self._jobs.popitem(last=False)[1])
+                self._jobs.popitem(last=False)
         self._jobs.move_to_end(job)
-        return planned
+        return self._jobs[job]
 
-    def _plan(self, job: Job) -> _Planned:
-        digest = sha1(repr(job).encode(), usedforsecurity=False).hexdigest()[:16]
-        properties = {view: f"holdfast.rows.{digest}.{view}" for view in job.views}
-        views = {view: rows_sql(schema, _property(properties[view])) for view, schema in job.schemas}
-        views |= dict(job.derived)
+    def _plan(self, job: Job) -> DriverTask | None:
+        task = self._tasks.task()
         self._functions.register(self._session, [job.sql])
         with self._naming:
             try:
-                for view, sql in views.items():
-                    self._session.sql(sql).createOrReplaceTempView(view)
+                for view, schema in job.schemas:
+                    task.input(schema).createOrReplaceTempView(view)
+                for view, sql in job.derived:
+                    frame = self._session.sql(sql)
+                    if job.uses(view) > 1:
+                        if not _is_repeatable(frame):
+                            return None
+                        frame = task.keep(frame)
+                    frame.createOrReplaceTempView(view)
                 frame = self._session.sql(job.sql).coalesce(1)
             finally:
-                for view in views:
+                for view in (*job.views, *(view for view, _ in job.derived)):
                     self._session.catalog.dropTempView(view)
-        plan = frame._jdf.queryExecution().executedPlan().toString()
-        if any(word in plan for word in ONCE):
-            return _Planned(None, properties)
-        return _Planned(DriverTask(self._session, frame), properties)
-
-    def _forget(self, planned: _Planned) -> None:
-        for name in planned.properties.values():
-            self._system.clearProperty(name)
+        if not _is_repeatable(frame):
+            return None
+        task.result(frame)
+        return task
 
 
-def _property(name: str) -> str:
-    return f"reflect('java.lang.System', 'getProperty', '{name}')"
+def _is_repeatable(frame: DataFrame) -> bool:
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    return not any(word in plan for word in ONCE)
 
 
 def _is_small(rows: object) -> bool:

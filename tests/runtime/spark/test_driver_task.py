@@ -1,4 +1,4 @@
-"""Rows that are handed over as text arrive as they are, whatever they hold."""
+"""Rows that are handed over to a task arrive as they are, whatever they hold, and anew in each run."""
 
 import datetime
 import decimal
@@ -6,9 +6,10 @@ import math
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from holdfast.runtime.expressions.physical import arrow_type
-from holdfast.runtime.spark.handover import rows_json, rows_sql
+from holdfast.runtime.spark.driver_task import DriverTasks
 from holdfast.types import Array, Decimal, Map, Scalar, Struct, StructField
 
 VALUES = {
@@ -67,11 +68,16 @@ TABLE = pa.table({name: [_nth(values, n) for n in range(COUNT)] for name, values
 
 
 @pytest.fixture(scope="module")
-def hand_over(spark):
+def tasks(sessions):
+    return DriverTasks(sessions.small)
+
+
+@pytest.fixture
+def hand_over(tasks):
     def over(table: pa.Table) -> pa.Table:
-        spark.sparkContext._jvm.java.lang.System.setProperty("handover.test", rows_json(table))
-        text = "reflect('java.lang.System', 'getProperty', 'handover.test')"
-        return spark.sql(rows_sql(table.schema, text)).toArrow().cast(table.schema)
+        task = tasks.task()
+        task.result(task.input(table.schema))
+        return task.run([table]).cast(table.schema)
 
     return over
 
@@ -91,3 +97,20 @@ def test_every_value_of_every_type_arrives_as_it_is(table, hand_over):
 def test_nan_arrives(hand_over):
     table = pa.table({"a": pa.array([[math.nan]], pa.list_(pa.float64()))})
     assert math.isnan(hand_over(table).column("a")[0][0].as_py())
+
+
+def test_a_frame_that_is_kept_is_computed_once_a_run(tasks):
+    task = tasks.task()
+    drawn = task.keep(task.input(pa.schema([("n", pa.int64())])).selectExpr("n", "rand() AS r"))
+    task.result(drawn.union(drawn).coalesce(1))
+    runs = [task.run([pa.table({"n": [n]})]).to_pydict() for n in range(3)]
+    assert [run["n"] for run in runs] == [[0, 0], [1, 1], [2, 2]]
+    assert all(len(set(run["r"])) == 1 for run in runs)
+
+
+def test_rows_of_a_run_that_failed_are_not_seen_by_the_next(tasks):
+    task = tasks.task()
+    task.result(task.input(pa.schema([("n", pa.int64())])).selectExpr("IF(n < 0, raise_error('below'), n) AS n"))
+    with pytest.raises(PySparkException, match="below"):
+        task.run([pa.table({"n": [1, -1]})])
+    assert task.run([pa.table({"n": [2]})]).to_pydict() == {"n": [2]}
