@@ -215,8 +215,8 @@ def bind_select(select: sql.Select, catalog: Catalog) -> BoundSelect | BoundRead
             )
         refuse_table_functions(column.expression, clause="a SELECT of its own")
     where = _where(select, relation)
-    if kind is SelectKind.PULL:
-        _refuse_record_columns(columns, where)
+    if not isinstance(relation.source.object, Stream):
+        _refuse_record_columns(relation, columns, where, "pull" if kind is SelectKind.PULL else "push")
     elif select.as_of is not None:
         raise NotSupported(
             f"AS OF cannot be used with EMIT {select.emit}",
@@ -278,14 +278,17 @@ def _not_in_select(clause: str, select: sql.Select) -> NotSupported:
     )
 
 
-def _refuse_record_columns(columns: Sequence[BoundColumn], where: Expression | None) -> None:
+def _refuse_record_columns(
+    relation: Relation, columns: Sequence[BoundColumn], where: Expression | None, what: str
+) -> None:
     expressions = [column.expression for column in columns] + ([where] if where is not None else [])
     for expression in expressions:
         for ref in column_refs(expression):
-            if ref.name in RECORD_COLUMNS:
+            if ref.name in RECORD_COLUMNS and relation.source.object.schema.find(ref.name) is None:
                 raise NotSupported(
-                    f"{ref.name} is not supported in a pull",
-                    detail="A table's current row can come from many records.",
+                    f"{ref.name} of a table is not supported in a {what}",
+                    detail="A table does not keep where the records of its rows are.",
+                    hint=f"A query does: CREATE TABLE … AS SELECT …, {ref.name} AS …; select from that.",
                     position=ref.position,
                 )
 

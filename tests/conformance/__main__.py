@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from holdfast.config import load
 from holdfast.testing.case import Result
@@ -60,11 +61,19 @@ def _run(kinds: Iterable[str]) -> dict[str, list[Entry]]:
     found = {kind: cases(kind) for kind in kinds}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    results = {}
+    known, results = passing(), {}
     with bar, spark_engine(load()) as engine:
         for kind, wanted in found.items():
             task = bar.add_task(kind, total=len(wanted))
-            results[kind] = run_all(wanted, engine, lambda _entry, task=task: bar.update(task, advance=1))
+
+            def done(entry: Entry, kind: str = kind, task: TaskID = task) -> None:
+                bar.update(task, advance=1)
+                name = label(kind, entry.file, entry.name)
+                if name in known and entry.verdict.result is not Result.PASSED:
+                    # As it comes: the whole run takes long.
+                    bar.console.print(Text(f"no longer passes: {name}: {entry.verdict.reason}", style="red"))
+
+            results[kind] = run_all(wanted, engine, done)
     return results
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 
 from holdfast.testing.case import Result
 from holdfast.testing.report import Entry, closing, counts, lacks
@@ -9,6 +10,7 @@ from holdfast.testing.report import Entry, closing, counts, lacks
 from .causes import by_cause, causes
 from .data import TITLES, label
 
+WIDTH = 120
 ABOUT = {
     "qtt": "Statements, records in, records or an error out; from text to plan to bytes to ticks of one record.",
     "plans": "Plans that ksqlDB 5.5 to 8.0 stored for these tests, run by the lower layer alone, from their bytes.",
@@ -56,7 +58,8 @@ def _failures(kind: str, entries: Sequence[Entry]) -> list[str]:
     parts: list[str] = []
     for cause, labels in by_cause(failed, causes()).items():
         listed = [f"- {failed[each].file}: {' '.join(failed[each].name.split())}" for each in labels]
-        parts += [f"Failed ({len(labels)}): {'not explained yet.' if cause is None else cause.text}", "", *listed, ""]
+        told = f"Failed ({len(labels)}): {'not explained yet.' if cause is None else cause.text}"
+        parts += [*wrap(told, WIDTH), "", *listed, ""]
     return parts
 
 
