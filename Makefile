@@ -26,7 +26,7 @@ demo: setup  ## start everything, run the main job, stop
 	@$(BIN)/holdfast demo
 
 test: setup  ## run the tests
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -m "not slow" --durations=25 --durations-min=5
 
 lint: $(VENV)/.installed  ## ruff, mypy, import-linter
 	$(BIN)/ruff check holdfast tests bench

@@ -7,11 +7,12 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import catch_up, holds, latency, memory, serving, store, subscribe
+from bench import catch_up, holds, language, latency, memory, serving, store, subscribe
 
 PARTS = {
     "catch-up": catch_up.measure,
     "latency": latency.measure,
+    "language": language.measure,
     "store": store.measure,
     "serving": serving.measure,
     "holds": holds.measure,

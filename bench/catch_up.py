@@ -6,7 +6,7 @@ once, as a batch. Runs alternate, so that both meet the same machine.
 
 import time
 
-from bench.service import load_orders, run, running, wait_running
+from bench.service import load_orders, read_topic, run, running, settle, wait_running
 from holdfast.app import Service
 from holdfast.kafka.admin import TopicSpec
 from holdfast.names import TopicName
@@ -20,15 +20,7 @@ def plain_spark(service: Service) -> float:
     """Seconds of the same work as one batch job."""
     spark = service._sessions.large
     started = time.monotonic()
-    records = (
-        spark.read.format("kafka")
-        .options(**service._engine._kafka_options)
-        .option("subscribe", TOPIC)
-        .option("startingOffsets", "earliest")
-        .option("endingOffsets", "latest")
-        .option("kafka.isolation.level", "read_committed")
-        .load()
-    )
+    records = read_topic(service, TOPIC)
     records.createOrReplaceTempView("bench_records")
     parsed = f"SELECT from_json(CAST(value AS STRING), '{COLUMNS}') AS v FROM bench_records"
     sql = f"SELECT v.user, count(*) AS n, sum(v.amount) AS total FROM ({parsed}) GROUP BY v.user"
@@ -51,12 +43,6 @@ def holdfast(service: Service, round_: int, queries: int) -> float:
     settle(service)
     run(service, "".join(f"DROP TABLE {name};" for name in names))
     return took
-
-
-def settle(service: Service) -> None:
-    """Until everything owed is published: the next measurement starts with idle processors."""
-    while service._store.owed():
-        time.sleep(0.05)
 
 
 def measure() -> list[str]:

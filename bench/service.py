@@ -2,14 +2,16 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from confluent_kafka import Producer
+from pyspark.sql import DataFrame
 
 from holdfast.app import Service, start_service
-from holdfast.config import load
+from holdfast.config import load as load_settings
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundSelect
 from holdfast.sql.parse import statements
@@ -19,7 +21,7 @@ from holdfast.sql.parse import statements
 def running(**settings: object) -> Iterator[Service]:
     """A service that ends with the block; nothing of it stays."""
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
-        service = start_service(load({"data_dir": Path(folder), **settings}, environment={}))
+        service = start_service(load_settings({"data_dir": Path(folder), **settings}, environment={}))
         try:
             yield service
         finally:
@@ -52,8 +54,45 @@ def wait_running(service: Service, *queries: str, timeout: float = 300.0) -> Non
     raise TimeoutError("the queries did not catch up")
 
 
-def load_orders(bootstrap: str, topic: str, records: int, keys: int) -> None:
+def settle(service: Service) -> None:
+    """Until everything owed is published: the next measurement starts with idle processors."""
+    while service._store.owed():
+        time.sleep(0.05)
+
+
+def read_topic(service: Service, topic: str) -> DataFrame:
+    """A whole topic as plain PySpark reads it, in the service's own session."""
+    return (
+        service._sessions.large.read.format("kafka")
+        .options(**service._engine._kafka_options)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .option("endingOffsets", "latest")
+        .option("kafka.isolation.level", "read_committed")
+        .load()
+    )
+
+
+class Record(NamedTuple):
+    key: bytes
+    value: bytes
+    timestamp: int = 0
+
+
+def orders(records: int, keys: int) -> Iterator[Record]:
     """JSON records `{"id", "user", "amount", "city"}` of about 60 bytes, keyed by user."""
+    for i in range(records):
+        user = i * 7919 % keys
+        value = b'{"id":%d,"user":"u%d","amount":%d.%02d,"city":"c%d"}' % (i, user, i % 1000, i % 100, i % 50)
+        yield Record(b"u%d" % user, value)
+
+
+def load_orders(bootstrap: str, topic: str, records: int, keys: int) -> None:
+    load(bootstrap, topic, orders(records, keys))
+
+
+def load(bootstrap: str, topic: str, records: Iterable[Record]) -> None:
+    """Write records as fast as the producer takes them; without a timestamp, it is now."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -64,12 +103,10 @@ def load_orders(bootstrap: str, topic: str, records: int, keys: int) -> None:
             "partitioner": "murmur2_random",
         }
     )
-    for i in range(records):
-        user = i * 7919 % keys
-        value = b'{"id":%d,"user":"u%d","amount":%d.%02d,"city":"c%d"}' % (i, user, i % 1000, i % 100, i % 50)
+    for record in records:
         while True:
             try:
-                producer.produce(topic, value, b"u%d" % user)
+                producer.produce(topic, record.value, record.key, timestamp=record.timestamp)
                 break
             except BufferError:
                 producer.poll(0.1)
