@@ -188,6 +188,7 @@ class Service:
         )
         ceiling = settings.hold_max_lag // timedelta(milliseconds=1)
         self._holds = self._commands.holds = Holds(store, self._times, lambda: self.catalog, ceiling)
+        backfill.starts = self._holds.start_of
         self._streams = StreamReader(
             store,
             self._admin,

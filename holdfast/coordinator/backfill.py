@@ -1,19 +1,22 @@
 """The next slice of queries that are catching up.
 
 A query of topics reads them by ranges up to the ends of the remap. A query of tables takes the tables' rows as of the
-last tick, all in one slice. A query of a derived stream reads the stream's sink topic as far as it is published, and
-then what is still owed to it. Queries at the same place of the same inputs share a slice.
+last tick, all in one slice; one whose result is to have their history takes it time by time. A query of a derived
+stream reads the stream's sink topic as far as it is published, and then what is still owed to it. Queries at the same
+place of the same inputs share a slice.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from holdfast.config import Settings
 from holdfast.coordinator.clock import Clock
+from holdfast.coordinator.deltas import as_delta
 from holdfast.coordinator.intake import Ends, Partition, as_ends, as_moved, bounded, by_topic, in_step, ranges_by_topic
 from holdfast.coordinator.publishing import OutboxStore, Publishing
+from holdfast.coordinator.replay import Replay
 from holdfast.kafka.admin import Admin
 from holdfast.kafka.consumer import RangeReader
 from holdfast.names import ObjectName, QueryId, TopicName
@@ -22,19 +25,23 @@ from holdfast.runtime.program import Program, TopicInput
 from holdfast.runtime.progress import read_ends
 from holdfast.runtime.spark.engine import ViewInput
 from holdfast.runtime.spark.views import decoded_view
-from holdfast.runtime.store.port import Layout, Moved, Time
+from holdfast.runtime.store.port import Moved, Time
 from holdfast.runtime.tick import TickInputs
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A slice: the queries, what they read, how far that goes; with the `last` one they have caught up."""
+    """A slice: the queries, what they read, how far that goes; with the `last` one they have caught up.
+
+    One of the past is committed `at` its time.
+    """
 
     queries: Mapping[QueryId, Program]
     inputs: TickInputs
     moved: tuple[Moved, ...]
     done: float
     last: bool
+    at: Time | None = None
 
 
 class Backfill:
@@ -42,15 +49,24 @@ class Backfill:
 
     def __init__(self, settings: Settings, store: OutboxStore, clock: Clock, admin: Admin, ranges: RangeReader) -> None:
         self._settings, self._store, self._clock, self._admin, self._ranges = settings, store, clock, admin, ranges
+        self._replay = Replay(store)
         self.publishing: Publishing | None = None
+        self.starts: Callable[[ObjectName], Time | None] = lambda _name: None
+        """Where the history of an object is to start; None when it starts once it is built."""
 
     def next(self, waiting: Mapping[QueryId, Program], dataflow: Dataflow, remap: Ends) -> Piece:
         """The next slice of the first waiting query and of those that can share it."""
         first = next(iter(waiting.values()))
         at = self._at(first.query)
-        together = {q: p for q, p in waiting.items() if _reads_same(p, first) and self._at(q) == at}
         keepers = {name: keeper for name in sorted(first.objects) if (keeper := dataflow.keeper(name)) is not None}
         tables = {name: keeper for name, keeper in keepers.items() if keeper.collection is not None}
+        if (start := self.starts(first.object)) is not None:
+            return self._of_the_past(first, tables, start)
+        together = {
+            q: p
+            for q, p in waiting.items()
+            if _reads_same(p, first) and self._at(q) == at and self.starts(p.object) is None
+        }
         if tables:
             return self._of_tables(tables, together)
         if not keepers:
@@ -111,6 +127,13 @@ class Backfill:
                 rows[name] = as_delta(pages, keeper.layout)
         return Piece(together, TickInputs({}, rows), (), 1.0, last=True)
 
+    def _of_the_past(self, program: Program, tables: Mapping[ObjectName, Program], start: Time) -> Piece:
+        queries = {program.query: program}
+        step = self._replay.next(program.query, tables, start)
+        if step is None:
+            return Piece(queries, TickInputs({}), (), 1.0, last=True)
+        return Piece(queries, step.inputs, step.moved, step.done, last=False, at=step.at)
+
     def _of_derived_streams(
         self,
         keepers: Mapping[ObjectName, Program],
@@ -149,20 +172,6 @@ class Backfill:
 
 def _reads_same(program: Program, other: Program) -> bool:
     return program.topics == other.topics and program.objects == other.objects
-
-
-def as_delta(pages: list[pa.Table], layout: Layout) -> pa.Table:
-    """Rows as the changes that would make them: absent before, present after."""
-    rows = pa.concat_tables(pages)
-    count = rows.num_rows
-    columns: dict[str, pa.ChunkedArray | pa.Array] = {f"k{i}": rows.column(f"k{i}") for i in range(len(layout.key))}
-    columns["b_present"] = pa.repeat(pa.scalar(False), count)
-    columns |= {f"b{i}": pa.nulls(count, rows.column(f"c{i}").type) for i in range(len(layout.value))}
-    columns["b_ts"] = pa.nulls(count, pa.int64())
-    columns["a_present"] = pa.repeat(pa.scalar(True), count)
-    columns |= {f"a{i}": rows.column(f"c{i}") for i in range(len(layout.value))}
-    columns["a_ts"] = rows.column("ts")
-    return pa.table(columns)
 
 
 def as_stream(tables: list[pa.Table]) -> pa.Table:

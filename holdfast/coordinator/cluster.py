@@ -28,7 +28,7 @@ from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.functions.registry import CURRENT, Release
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.program import Program, Sink
-from holdfast.runtime.progress import Place, Progress, Status, place_of
+from holdfast.runtime.progress import Place, Progress, Status, place_of, replayed_upto
 from holdfast.runtime.spark.build import build_query, build_table
 from holdfast.runtime.spark.engine import ViewInput
 from holdfast.runtime.store.port import Moved, TickStage, Time
@@ -192,10 +192,7 @@ class Cluster:
             self._store.create_outbox(query, program.layout)
         if place_of(self._store.positions(query)) is Place.LOST:
             self._reset(program)
-        if program.collection is not None:
-            self._store.create_collection(program.collection, program.layout, window_ms=WINDOW_MS)
-        for state, layout in program.states:
-            self._store.create_state(state, layout)
+        self._create(program)
         self.dataflow.add(program)
         self.progress[query] = Progress(Status.BUILDING)
         positions = self._store.positions(query)
@@ -209,6 +206,16 @@ class Cluster:
         if place_of(positions) is Place.RIDING:
             self.progress[query] = Progress(Status.RUNNING)
             self._show([program])
+
+    def _create(self, program: Program) -> None:
+        """Make what keeps a query's result and its states, if they are not there."""
+        if program.collection is not None:
+            self._store.create_collection(program.collection, program.layout, window_ms=WINDOW_MS)
+            start = self._backfill.starts(program.object)
+            if start is not None and not self._store.changed_at(program.collection):
+                self._store.advance_since(program.collection, start)
+        for state, layout in program.states:
+            self._store.create_state(state, layout)
 
     def _leave_behind(self, query: QueryId, topics: Set[TopicName] | None) -> None:
         """Have a query that cannot run keep where it is: the others go on, and it must not seem to ride with them.
@@ -381,6 +388,8 @@ class Cluster:
         ready = {q: p for q, p in waiting.items() if self._upstream_runs(p)}
         if not ready:
             return False
+        for program in ready.values():
+            self._check_replay(program)
         try:
             piece = self._backfill.next(ready, self.dataflow, self._remap())
         except TopicChanged as error:
@@ -394,13 +403,20 @@ class Cluster:
                 stage.move(query, [*piece.moved, (Place.RIDING if piece.last else Place.OWN).mark()])
             for query in riders.keys() & outcome.failed.keys():
                 stage.move(query, self._left_at(riders[query]))
-            self._commit(stage, outcome)
+            self._commit(stage, outcome, past=piece.at)
         _count("backfill", piece.inputs.topics)
         for query in piece.queries.keys() - outcome.failed.keys():
             self.progress[query] = Progress(Status.RUNNING) if piece.last else Progress(Status.BUILDING, piece.done)
         if piece.last:
             self._show([p for q, p in piece.queries.items() if q not in outcome.failed])
         return True
+
+    def _check_replay(self, program: Program) -> None:
+        """Begin again with what was to have the history of its inputs, when that is no longer held for it."""
+        begun = replayed_upto(self._store.positions(program.query)) is not None
+        if begun and self._backfill.starts(program.object) is None:
+            self._reset(program)
+            self._create(program)
 
     def _riders_of(self, programs: Iterable[Program]) -> dict[QueryId, Program]:
         """Running queries behind queries that catch up: these had failed, or write to a stream that has others."""
@@ -417,10 +433,19 @@ class Cluster:
             self._commit(stage, outcome)
         _count("insert", {})
 
-    def _commit(self, stage: TickStage, outcome: Outcome) -> None:
+    def _commit(self, stage: TickStage, outcome: Outcome, *, past: Time | None = None) -> None:
+        """Commit at the next time; first what has to be at a time of the past, which no reader can see yet."""
+        if past is not None:
+            crash_point("before_store_commit")
+            stage.commit(past)
+            crash_point("after_store_commit")
+            stage = self._store.stage()
         logged = processing_log.rows(outcome.undecodable, outcome.problems, int(time.time() * 1000))
         if logged is not None:
             stage.append(processing_log.QUERY, logged)
+        elif past is not None and not outcome.failed:
+            stage.abandon()
+            return
         at = self._clock.begin_commit()
         try:
             crash_point("before_store_commit")

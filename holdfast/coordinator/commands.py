@@ -1,7 +1,8 @@
 """Statements that change the catalog: each becomes a command, and what runs is what the command says."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -17,12 +18,13 @@ from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.log import CommandLog
 from holdfast.names import QueryId, StoreId, TopicName
 from holdfast.planner.commands import OfHolds, OfQueries, commands_for, hold_of
-from holdfast.planner.draft import Changing, Draft
+from holdfast.planner.draft import Changing, Draft, Planned
 from holdfast.planner.plan import Plannable
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.program import Program
 from holdfast.runtime.serdes.decoding import Decoder
 from holdfast.runtime.spark.build import build_query, build_table
+from holdfast.runtime.store.port import Time
 from holdfast.runtime.store.schemas import extends
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import (
@@ -122,10 +124,32 @@ class Commands:
         self._check_runs(planned.after)
         if not planned.commands:
             return [(bound, Done(bound.notice, -1)) for bound in planned.bound if isinstance(bound, BoundNothing)]
-        offset = self._append(draft.command(planned, self._store_id))
+        with self._placed(planned) as at:
+            offset = self._append(draft.command(planned, self._store_id))
         self.catalog, self._pending = planned.after, True
         self.settle()
-        return [(bound, _done(bound, offset)) for bound in planned.bound]
+        return [(bound, _done(bound, offset, at)) for bound in planned.bound]
+
+    @contextmanager
+    def _placed(self, planned: Planned) -> Iterator[Time | None]:
+        """The new hold of a transaction has its time on what its object is computed from, before its command is there.
+
+        Gives that time; what the block does not bring about is taken back.
+        """
+        bound = next((each for each in planned.bound if isinstance(each, BoundCreateHold)), None)
+        if bound is None:
+            yield None
+            return
+        assert self.holds is not None
+        hold = planned.after.hold(bound.name)
+        made = planned.after.object(hold.on[0])
+        assert made.query is not None
+        at = self.holds.place_on_inputs(hold, planned.after.queries[made.query].sources, bound.at)
+        try:
+            yield at
+        except BaseException:
+            self.holds.forget(hold)
+            raise
 
     def settle(self) -> None:
         """Make the topics of the catalog and run its queries; what fails now is tried again between ticks.
@@ -261,8 +285,14 @@ def _kept(properties: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in properties.items() if name in KEPT}
 
 
-def _done(bound: Changing, offset: int) -> Done:
-    return Done(bound.notice, -1) if isinstance(bound, BoundNothing) else Done(_message(bound), offset)
+def _done(bound: Changing, offset: int, at: Time | None) -> Done:
+    match bound:
+        case BoundNothing(notice):
+            return Done(notice, -1)
+        case BoundCreateHold(name=name) if at is not None:
+            return Done(f"Hold {name} created at {at}.", offset)
+        case _:
+            return Done(_message(bound), offset)
 
 
 def _message(bound: Plannable | OfQueries | OfHolds) -> str:

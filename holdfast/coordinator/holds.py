@@ -3,6 +3,9 @@
 A hold's object is in the command topic, its time in the store. It is placed in the store before its command is
 written, and taken from the store after the command that drops it: what a crash leaves between the two is a time that
 belongs to no hold, and is dropped at the next start.
+
+A hold that is created together with its object is placed on the object's inputs, where their history starts: the object
+is then built from there on, and the hold goes over to it once it can be read.
 """
 
 import json
@@ -17,13 +20,15 @@ from holdfast.catalog.snapshot import Catalog
 from holdfast.coordinator.advances import Advances
 from holdfast.errors import HoldTimeError, ReadError
 from holdfast.names import CollectionId, HoldId, ObjectName
-from holdfast.runtime.store.port import Pinned, Store, Time
+from holdfast.runtime.store.port import Kept, Pinned, Store, Time
 from holdfast.serving.times import Times
 from holdfast.serving.timestamps import NamedHold
 from holdfast.sql.moments import Moment
 
 log = logging.getLogger(__name__)
 
+UNPLACED = Time(0)
+"""The time of a hold whose object is built from streams, until it can be read."""
 PATIENCE = 60.0
 """Seconds that a CREATE HOLD waits for a table that is being built: a script that has just made it needs no loop."""
 
@@ -70,14 +75,8 @@ class Holds:
 
     def place(self, hold: Hold, at: Moment | None) -> Time:
         """Place a new hold; durable on return."""
-        if hold.max_lag_ms > self._ceiling_ms:
-            raise HoldTimeError(
-                f"MAX LAG must be at most {self._ceiling_ms} ms",
-                hint="The setting hold_max_lag is the ceiling of this server.",
-            )
-        for name in hold.on:
-            if self._frontier_of(name) is None:
-                raise ReadError(f'table "{name}" is still building', hint="Create the hold once it has caught up.")
+        self._check_lag(hold)
+        self._check_built(hold.on)
         chosen = Time(at.at(self._times.now())) if at is not None else self._implied(hold.on)
         self._check(hold, chosen, at)
         try:
@@ -86,6 +85,39 @@ class Holds:
             raise self._refusal(hold, chosen, at) from error
         return chosen
 
+    def place_on_inputs(self, hold: Hold, inputs: Sequence[ObjectName], at: Moment | None) -> Time | None:
+        """Place a hold on what its object will be computed from; durable on return.
+
+        None when that is not all tables: history of streams is not kept, and the object's starts when it is built.
+        """
+        self._check_lag(hold)
+        tables = [found for name in inputs if isinstance(found := self._catalog().find(name), Table)]
+        if len(tables) < len(inputs):
+            self._store.keep(hold.id, (), UNPLACED)
+            return None
+        self._check_built(inputs)
+        least = max(self._store.frontier(CollectionId(name)).since for name in inputs)
+        chosen = Time(at.at(self._times.now())) if at is not None else least
+        if chosen < least:
+            raise HoldTimeError(
+                f'hold "{hold.name}" cannot be at {chosen}, where what it holds will have no history',
+                detail=" ".join(f'"{name}" can be read from {self._since(name)} on.' for name in inputs),
+                hint=f"Valid times are {least} and later.",
+                position=at.position if at is not None else None,
+            )
+        self._store.keep(hold.id, [CollectionId(name) for name in inputs], chosen)
+        return chosen
+
+    def start_of(self, name: ObjectName) -> Time | None:
+        """Where the history of an object that is built is to start, if a hold is on its inputs for it."""
+        found = self._catalog().find(name)
+        query = self._catalog().queries.get(found.query) if found is not None and found.query is not None else None
+        kept = self._store.kept()
+        for hold in self._catalog().holds_on(name):
+            if query is not None and hold.id in kept and kept[hold.id].on == tuple(map(CollectionId, query.sources)):
+                return kept[hold.id].at
+        return None
+
     def forget(self, hold: Hold) -> None:
         """Take back what `place` did."""
         self._store.drop_kept([hold.id])
@@ -93,6 +125,7 @@ class Holds:
     def advance(self, hold: Hold, to: Moment | None) -> Time:
         """Move a hold; durable on return. Those that come together are written together."""
         self._refresh(hold)
+        self.at(hold)
         chosen = Time(to.at(self._times.now())) if to is not None else self._implied(hold.on)
         self._check(hold, chosen, to)
         refused = self._advances.move(hold.id, chosen)
@@ -121,11 +154,12 @@ class Holds:
             at = max(self._store.frontier(id_).since for id_ in wanted)
             at = Time(max(at, kept[hold.id].at)) if hold.id in kept else at
             self._store.keep(hold.id, wanted, at)
-            self._note(hold, "what it held was built anew")
+            if hold.id not in kept or not _is_new(kept[hold.id], wanted):
+                self._note(hold, "what it held was built anew")
 
     def advance_overdue(self) -> None:
         """Move on the holds that trail their objects by more than they may."""
-        kept = self._store.kept()
+        kept = self._placed()
         for hold in self._catalog().holds.values():
             upper = self._upper(hold)
             if hold.id not in kept or upper is None or upper - kept[hold.id].at <= hold.max_lag_ms:
@@ -139,15 +173,21 @@ class Holds:
     # -- looking -------------------------------------------------------------------------------------
 
     def at(self, hold: Hold) -> Time:
-        found = self._store.kept().get(hold.id)
+        found = self._placed().get(hold.id)
         if found is None:
             raise ReadError(f'hold "{hold.name}" has no time yet', detail="What it holds is still being built.")
         return found.at
 
     def on(self, name: ObjectName) -> list[NamedHold]:
         """The holds on an object, with their times."""
-        kept = self._store.kept()
+        kept = self._placed()
         return [NamedHold(h.name, kept[h.id].at) for h in self._catalog().holds_on(name) if h.id in kept]
+
+    def _placed(self) -> dict[HoldId, Kept]:
+        """The times of holds that are on their objects."""
+        kept = self._store.kept()
+        found = {hold.id: tuple(map(CollectionId, hold.on)) for hold in self._catalog().holds.values()}
+        return {id_: each for id_, each in kept.items() if id_ in found and not _is_new(each, found[id_])}
 
     def status(self) -> list[HoldStatus]:
         kept = self._store.kept()
@@ -162,6 +202,21 @@ class Holds:
         return found
 
     # -- times ---------------------------------------------------------------------------------------
+
+    def _check_lag(self, hold: Hold) -> None:
+        if hold.max_lag_ms > self._ceiling_ms:
+            raise HoldTimeError(
+                f"MAX LAG must be at most {self._ceiling_ms} ms",
+                hint="The setting hold_max_lag is the ceiling of this server.",
+            )
+
+    def _check_built(self, names: Sequence[ObjectName]) -> None:
+        for name in names:
+            if self._frontier_of(name) is None:
+                raise ReadError(f'table "{name}" is still building', hint="Create the hold once it has caught up.")
+
+    def _since(self, name: ObjectName) -> Time:
+        return self._store.frontier(CollectionId(name)).since
 
     def _check(self, hold: Hold, at: Time, asked: Moment | None) -> None:
         if any(at < self._least(name) for name in hold.on):
@@ -213,6 +268,11 @@ class Holds:
     def _noted(self, id_: HoldId) -> "_Noted":
         text = self._store.get(_fact(id_))
         return _Noted(**json.loads(text)) if text is not None else _Noted()
+
+
+def _is_new(kept: Kept, wanted: Sequence[CollectionId]) -> bool:
+    """Whether a hold was not on its objects yet, but on what they are computed from."""
+    return kept.at == UNPLACED or not set(kept.on) <= set(wanted)
 
 
 def _fact(id_: HoldId) -> str:

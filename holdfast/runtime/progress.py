@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 from holdfast.names import TopicName
-from holdfast.runtime.store.port import Moved, Position
+from holdfast.runtime.store.port import Moved, Position, Time
 
 FLAG = TopicName("")
 """Kafka has no topic without a name: under it a query's positions say whether it rides."""
+PLACE, REPLAYED = 0, 1
+"""What its partitions tell: the `Place`, and up to which time the inputs' history was replayed."""
 
 
 class Status(StrEnum):
@@ -46,11 +48,20 @@ class Place(IntEnum):
     """Nowhere: it failed on rows of another query, which are not kept, and has to be built anew."""
 
     def mark(self) -> Moved:
-        return Moved(FLAG, 0, int(self))
+        return Moved(FLAG, PLACE, int(self))
 
 
 def place_of(positions: Sequence[Position]) -> Place:
-    return next((Place(p.offset) for p in positions if p.topic == FLAG), Place.OWN)
+    return next((Place(p.offset) for p in positions if p.topic == FLAG and p.partition == PLACE), Place.OWN)
+
+
+def replayed(upto: Time) -> Moved:
+    """That a query has the changes of its inputs up to a time of the past."""
+    return Moved(FLAG, REPLAYED, upto)
+
+
+def replayed_upto(positions: Sequence[Position]) -> Time | None:
+    return next((Time(p.offset) for p in positions if p.topic == FLAG and p.partition == REPLAYED), None)
 
 
 def read_ends(positions: Sequence[Position]) -> dict[tuple[TopicName, int], int]:

@@ -44,7 +44,7 @@ from holdfast.runtime.serdes.decoding import UNKNOWN_SPELLING
 from holdfast.runtime.spark.engine import RECORDS, Engine, Failure, Round, TopicRange, ViewInput
 from holdfast.runtime.spark.functions import FunctionProblem
 from holdfast.runtime.spark.views import topic_view
-from holdfast.runtime.store.port import Merging, Show, SqlReader, Store, TickStage
+from holdfast.runtime.store.port import Merging, Show, SqlReader, Store, TickStage, Time
 
 RESTING = 3
 """Up to so many stages without rows run along for each one with rows, so that the same jobs come again."""
@@ -79,13 +79,15 @@ class TickInputs:
 
     `objects` are rows of streams (`k0.., c0.., ts, part, off`) or deltas of tables. `decoded` says how an object's
     rows are read from its topic instead, while a query catches up on it. `riders` are queries that have had all this:
-    they run along for what the others give in the tick.
+    they run along for what the others give in the tick. `before` is the time as of which other tables are looked up
+    when it is not the last one.
     """
 
     topics: Mapping[TopicName, ViewInput]
     objects: Mapping[ObjectName, pa.Table] = field(default_factory=dict)
     decoded: Mapping[ObjectName, TopicInput] = field(default_factory=dict)
     riders: frozenset[QueryId] = frozenset()
+    before: Time | None = None
 
 
 NO_INPUTS = TickInputs({})
@@ -310,7 +312,7 @@ class _Run:
                 keys, keeper = self.held.get((program.query, stage)), self.dataflow.keeper(name)
                 if keys is None or keeper is None or keeper.collection is None:
                     return None
-                return self.stage.lookup(keeper.collection, keys)
+                return self.stage.lookup(keeper.collection, keys, self.inputs.before)
             case Due(state=state, elapsed=elapsed):
                 spans = self._spans(elapsed)
                 return None if spans is None else self.stage.lookup_spans(state, spans)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from holdfast.catalog.commands import Command, CommandId, apply, apply_plan, decode_command, encode_command
 from holdfast.catalog.objects import QueryEntry, Stream, Table
 from holdfast.catalog.snapshot import EMPTY, Catalog
-from holdfast.coordinator.backfill import as_delta
+from holdfast.coordinator.deltas import as_delta
 from holdfast.coordinator.intake import raw
 from holdfast.errors import BindError, HoldfastError
 from holdfast.names import CollectionId, ObjectName, QueryId, TopicName

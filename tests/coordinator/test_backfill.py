@@ -1,7 +1,8 @@
 import pyarrow as pa
 import pytest
 
-from holdfast.coordinator.backfill import as_delta, as_stream
+from holdfast.coordinator.backfill import as_stream
+from holdfast.coordinator.deltas import as_delta
 from holdfast.names import CollectionId, QueryId, TopicName
 from holdfast.runtime.expressions.physical import arrow_type
 from holdfast.runtime.progress import Place, place_of, read_ends

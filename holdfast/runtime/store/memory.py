@@ -181,11 +181,12 @@ class MemoryStage:
         layout = self._store.state(state).layout
         return delta_table(next((w.states[state] for w in self._work.values() if state in w.states), {}), layout)
 
-    def lookup(self, collection: CollectionId, keys: pa.Table) -> pa.Table:
+    def lookup(self, collection: CollectionId, keys: pa.Table, at: Time | None = None) -> pa.Table:
         target = self._store.collection(collection)
         asked = schemas.fit(keys, schemas.key_schema(target.layout)).to_pylist()
         wanted = {tuple(row.values()) for row in asked}
-        return rows_table({k: row for k, row in target.latest().items() if k in wanted}, target.layout)
+        rows = target.latest() if at is None else self._store._readable(collection, at).at(at)
+        return rows_table({k: row for k, row in rows.items() if k in wanted}, target.layout)
 
     def lookup_state(self, state: StateId, keys: pa.Table) -> pa.Table:
         target = self._store.state(state)

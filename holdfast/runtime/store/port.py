@@ -206,8 +206,8 @@ class TickStage(Protocol):
     def state_delta(self, state: StateId) -> pa.Table:
         """Before and after of each key that this tick merges or puts in the state; b and a are state columns."""
 
-    def lookup(self, collection: CollectionId, keys: pa.Table) -> pa.Table:
-        """The committed rows of the given keys (``k0..``): ``k0.., c0.., ts``."""
+    def lookup(self, collection: CollectionId, keys: pa.Table, at: Time | None = None) -> pa.Table:
+        """The committed rows of the given keys (``k0..``), now or as of a time: ``k0.., c0.., ts``."""
 
     def lookup_state(self, state: StateId, keys: pa.Table) -> pa.Table:
         """The committed state of the given keys: ``k0.., c0.., ts``."""

@@ -79,16 +79,16 @@ def count(core: Core, collection: Collection) -> int:
     return int(_select(core, contents, f"SELECT count(*) AS n FROM ({contents.current()})").column("n")[0].as_py())
 
 
-def lookup(core: Core, collection: Collection, keys: pa.Table) -> pa.Table:
-    """The rows of many keys (``k0..``)."""
+def lookup(core: Core, collection: Collection, keys: pa.Table, at: Time | None = None) -> pa.Table:
+    """The rows of many keys (``k0..``), now or as of a time."""
     contents, schema = Contents.of(core, collection), schemas.rows_schema(collection.layout)
     encoded = columns.key_sql(collection.layout, names("k", collection.layout.key))
     sql = (
         f"SELECT {listed(f't.{name}' for name in schema.names)} FROM (SELECT DISTINCT {encoded} AS k FROM asked) x "
-        f"JOIN ({contents.current()}) t ON t.k = x.k"
+        f"JOIN ({contents.current() if at is None else contents.as_of(at)}) t ON t.k = x.k"
     )
     with telling(), closing(core.database.cursor()) as cursor:
-        contents.register(cursor, past=False)
+        contents.register(cursor, past=at is not None)
         cursor.register("asked", keys)
         return schemas.fit(cursor.sql(sql).to_arrow_table(), schema)
 

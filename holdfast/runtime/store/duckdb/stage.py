@@ -180,9 +180,12 @@ class DuckDbStage:
         target = self._core.objects.state(state)
         return self._delta(target, next((w.states[state] for w in self.work.values() if state in w.states), None))
 
-    def lookup(self, collection: CollectionId, keys: pa.Table) -> pa.Table:
+    def lookup(self, collection: CollectionId, keys: pa.Table, at: Time | None = None) -> pa.Table:
         target = self._core.objects.collection(collection)
         keys = schemas.fit(keys, schemas.key_schema(target.layout))
+        if at is not None:
+            with self._core.holding(collection, at) as held:
+                return reading.lookup(self._core, held, keys, at)
         if keys.num_rows > SMALL:
             return reading.lookup(self._core, target, keys)
         wanted = list(dict.fromkeys(small.encode(self._core, target.layout, keys).to_pylist()))
