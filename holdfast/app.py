@@ -381,6 +381,7 @@ class Service:
         draft = self._transactions.end(id, commits=commits)
         if not draft.statements:
             return []
+        self._holds.await_built(draft.planned(self.catalog, number=0).inputs)
         done = self._coordinator.ask(lambda: self._commit(draft))
         self._wakeup.ring()
         return done

@@ -136,15 +136,13 @@ class Commands:
 
         Gives that time; what the block does not bring about is taken back.
         """
-        bound = next((each for each in planned.bound if isinstance(each, BoundCreateHold)), None)
+        bound = planned.new_hold
         if bound is None:
             yield None
             return
         assert self.holds is not None
         hold = planned.after.hold(bound.name)
-        made = planned.after.object(hold.on[0])
-        assert made.query is not None
-        at = self.holds.place_on_inputs(hold, planned.after.queries[made.query].sources, bound.at)
+        at = self.holds.place_on_inputs(hold, planned.inputs, bound.at)
         try:
             yield at
         except BaseException:

@@ -6,16 +6,18 @@ have changed the catalog meanwhile.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, count
 
 from holdfast.catalog.commands import Command, CommandAction, CommandId, CommandType, apply
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import NotInTransaction, Position
-from holdfast.names import StoreId
+from holdfast.names import ObjectName, StoreId, show
 from holdfast.planner.commands import OfHolds, commands_for
 from holdfast.planner.plan import Plannable
 from holdfast.sql import statements as sql
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundNothing
+from holdfast.sql.bound_hold import BoundCreateHold
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.session import KEPT
 
@@ -46,6 +48,18 @@ class Planned:
     commands: tuple[Command, ...]
     after: Catalog
 
+    @property
+    def new_hold(self) -> BoundCreateHold | None:
+        """The hold on what the transaction creates."""
+        return next((each for each in self.bound if isinstance(each, BoundCreateHold)), None)
+
+    @property
+    def inputs(self) -> tuple[ObjectName, ...]:
+        """What the object that the transaction creates and holds is computed from."""
+        made = self.after.find(self.new_hold.on[0].name) if self.new_hold is not None else None
+        query = self.after.queries.get(made.query) if made is not None and made.query is not None else None
+        return query.sources if query is not None else ()
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -58,13 +72,32 @@ class Draft:
     ) -> "tuple[Draft, Changing]":
         """This with one more, and that one bound; an error when it does not go with those that are here."""
         self._check(parsed.statement, parsed.text)
+        if isinstance(parsed.statement, sql.CreateHold) and parsed.statement.name is None:
+            parsed = replace(parsed, statement=_named(parsed.statement, catalog))
         if len(self.statements) == MOST:
             raise NotInTransaction(f"a transaction can have {MOST} statements", position=parsed.statement.position)
         added = Draft((*self.statements, Drafted(parsed.statement, parsed.text, dict(properties))))
-        return added, added.planned(catalog, number=0).bound[-1]
+        bound = added.planned(catalog, number=0).bound[-1]
+        if isinstance(bound, BoundNothing) and _creates(parsed.statement):
+            raise NotInTransaction(f"{bound.notice}, so that this transaction would create nothing")
+        return added, bound
 
     def check_whole(self) -> None:
         """Refuse to commit what lacks something."""
+        if self._created is not None and not self._holds:
+            raise NotInTransaction(
+                f'the transaction creates "{self._created}" and does not hold it',
+                hint=f"Write CREATE HOLD ON {show(self._created)}; before COMMIT, or leave out BEGIN and COMMIT.",
+            )
+
+    @property
+    def _created(self) -> str | None:
+        """The object that the transaction creates."""
+        return next((name for each in self.statements if (name := _creates(each.statement)) is not None), None)
+
+    @property
+    def _holds(self) -> bool:
+        return any(isinstance(each.statement, sql.CreateHold) for each in self.statements)
 
     def planned(self, catalog: Catalog, *, number: int, store_id: StoreId | None = None) -> Planned:
         """The transaction over a catalog; `number` makes the ids of what it creates unique."""
@@ -92,13 +125,15 @@ class Draft:
     def _check(self, statement: sql.Statement, text: str) -> None:
         match statement:
             case sql.RenameHold() | sql.DropHold():
-                return
+                if self._created is not None:
+                    raise NotInTransaction(
+                        f'a transaction that creates "{self._created}" holds it and does nothing else',
+                        position=statement.position,
+                    )
             case sql.CreateHold():
-                raise NotInTransaction(
-                    "CREATE HOLD in a transaction must follow the CREATE of what it holds",
-                    hint="Create the hold outside of a transaction.",
-                    position=statement.position,
-                )
+                self._check_hold(statement)
+            case sql.CreateAs() if _creates(statement) is not None:
+                self._check_create(statement)
             case sql.AdvanceHold():
                 raise NotInTransaction(
                     "ALTER HOLD … ADVANCE cannot be run in a transaction",
@@ -108,6 +143,56 @@ class Draft:
                 )
             case _:
                 raise _refused(text, statement.position)
+
+    def _check_create(self, statement: sql.CreateAs) -> None:
+        if self._created is not None:
+            raise NotInTransaction(
+                f'a transaction creates one object, and this one creates "{self._created}"',
+                position=statement.position,
+            )
+        if self.statements:
+            raise NotInTransaction(
+                "a transaction that renames or drops holds creates nothing", position=statement.position
+            )
+        if statement.or_replace:
+            raise NotInTransaction(
+                "CREATE OR REPLACE cannot be run in a transaction",
+                detail="What is replaced keeps the history that it has.",
+                hint="Drop what is there before, and leave out OR REPLACE.",
+                position=statement.position,
+            )
+
+    def _check_hold(self, statement: sql.CreateHold) -> None:
+        if self._created is None:
+            raise NotInTransaction(
+                "CREATE HOLD in a transaction must follow the CREATE of what it holds",
+                hint="Create the hold outside of a transaction.",
+                position=statement.position,
+            )
+        if self._holds:
+            raise NotInTransaction("a transaction has one CREATE HOLD", position=statement.position)
+        if [name.text for name in statement.on] != [self._created]:
+            raise NotInTransaction(
+                f'the hold of a transaction must be on "{self._created}", which it creates, and on nothing else',
+                position=statement.on[0].position,
+            )
+
+
+def _creates(statement: sql.Statement) -> str | None:
+    """The name of what a statement creates, if that can be in a transaction."""
+    match statement:
+        case sql.CreateAs(kind="MATERIALIZED VIEW", name=name):
+            return name.text
+        case _:
+            return None
+
+
+def _named(statement: sql.CreateHold, catalog: Catalog) -> sql.CreateHold:
+    """The hold with the name of what it holds, and a number when that is taken."""
+    first = f"{statement.on[0].text}_HOLD"
+    names = chain([first], (f"{first}_{number}" for number in count(2)))
+    free = next(name for name in names if not (name in catalog.holds or name in catalog.views or catalog.find(name)))
+    return replace(statement, name=sql.Identifier(free, statement.position))
 
 
 def _refused(text: str, position: Position | None) -> NotInTransaction:

@@ -124,6 +124,56 @@ def test_what_cannot_be_in_a_transaction(catalog, text, words):
     ]
 
 
+VIEW = "CREATE MATERIALIZED VIEW v AS SELECT id, n FROM t WHERE n > 1;"
+
+
+@pytest.mark.parametrize("name", ["h", ""])
+def test_an_object_is_created_together_with_a_hold_on_it(catalog, name):
+    after = committed(f"{VIEW} CREATE HOLD {name} ON v WITH (MAX LAG = '1h');", catalog)
+    (hold,) = after.holds_on("V")
+    assert (hold.name, hold.id, hold.on, hold.max_lag_ms) == (name.upper() or "V_HOLD", "h50", ("V",), 3_600_000)
+    made = after.object("V")
+    assert after.queries[made.query].sources == ("T",)
+
+
+def test_a_hold_without_a_name_gets_one_that_is_free(catalog):
+    taken = committed(f"{VIEW} CREATE HOLD ON v;", catalog).without_object("V")
+    assert set(committed(f"{VIEW} CREATE HOLD ON v;", taken).holds) - set(taken.holds) == {"V_HOLD_2"}
+
+
+ELSEWHERE = 'the hold of a transaction must be on "V", which it creates, and on nothing else'
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal_"),
+    [
+        (
+            f"{VIEW} CREATE HOLD h ON t;",
+            ELSEWHERE,
+        ),
+        (
+            f"{VIEW} CREATE HOLD ON v, t;",
+            ELSEWHERE,
+        ),
+        (f"{VIEW} CREATE HOLD ON v; CREATE HOLD g ON v;", "a transaction has one CREATE HOLD"),
+        (f"{VIEW} CREATE HOLD ON v; DROP HOLD a;", 'a transaction that creates "V" holds it and does nothing else'),
+        (f"{VIEW} ALTER HOLD a RENAME TO d;", 'a transaction that creates "V" holds it and does nothing else'),
+        (f"{VIEW} {VIEW}", 'a transaction creates one object, and this one creates "V"'),
+        (f"DROP HOLD a; {VIEW}", "a transaction that renames or drops holds creates nothing"),
+        (VIEW.replace("CREATE", "CREATE OR REPLACE"), "CREATE OR REPLACE cannot be run in a transaction"),
+        (VIEW, 'the transaction creates "V" and does not hold it'),
+    ],
+)
+def test_what_does_not_go_together(catalog, text, refusal_):
+    assert refusal(text, catalog).splitlines()[0].partition(" at line ")[0] == refusal_
+
+
+def test_what_exists_already_is_not_created(catalog):
+    exists = committed(f"{VIEW} CREATE HOLD ON v;", catalog)
+    told = refusal(f"{VIEW.replace('VIEW v', 'VIEW IF NOT EXISTS v')} CREATE HOLD ON v;", exists)
+    assert told.endswith("so that this transaction would create nothing")
+
+
 def test_a_hold_is_moved_outside_of_transactions(catalog):
     assert refusal("ALTER HOLD a ADVANCE;", catalog).splitlines() == [
         "ALTER HOLD … ADVANCE cannot be run in a transaction at line 1, column 1",

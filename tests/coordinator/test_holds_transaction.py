@@ -1,0 +1,147 @@
+"""An object that is created together with a hold on it, in a running service."""
+
+import time
+
+import pytest
+
+from holdfast.app import Service
+from holdfast.config import Settings
+from holdfast.coordinator.cluster import Cluster
+from holdfast.errors import HoldfastError, HoldTimeError
+from holdfast.names import CollectionId
+from holdfast.runtime.progress import replayed_upto
+from holdfast.runtime.spark.session import Sessions
+from holdfast.runtime.store.duckdb.store import open_store
+from holdfast.runtime.store.port import Time
+from holdfast.sql.bind import bind
+from holdfast.sql.bound import BoundSelect
+from holdfast.sql.parse import statements
+
+from .running import rows, run, wait
+from .test_holds_restart import changes
+
+SETUP = """
+CREATE TABLE t (id STRING PRIMARY KEY, g STRING, n INT)
+  WITH (KAFKA_TOPIC = '{0}_t', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
+CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = '{0}_s', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
+"""
+VIEW = "CREATE MATERIALIZED VIEW per_group AS SELECT g, SUM(n) AS total FROM t GROUP BY g;"
+
+
+def transaction(service: Service, sql: str) -> list[str]:
+    """The statements between BEGIN and COMMIT; gives what COMMIT says."""
+    id_ = service.begin_transaction()
+    for parsed in statements(sql):
+        service.change_in_transaction(id_, parsed, {})
+    return [done.message for _, done in service.end_transaction(id_, commits=True)]
+
+
+def as_of(service: Service, query: str, at: int) -> set[tuple]:
+    bound = bind(next(iter(statements(f"{query} AS OF {at};"))).statement, service.catalog, {})
+    assert isinstance(bound, BoundSelect)
+    return {tuple(row.values()) for row in service.pull(bound).rows.to_pylist()}
+
+
+def change(service: Service, id_: str, group: str, n: int) -> Time:
+    """The time at which a row is there."""
+    run(service, f"INSERT INTO t (id, g, n) VALUES ('{id_}', '{group}', {n});")
+    wait(lambda: (id_, group, n) in rows(service, "t"), True)
+    return service._store.changed_at(CollectionId("T"))
+
+
+def allow_slices(patched: pytest.MonkeyPatch, most: int) -> None:
+    """Let queries that catch up have so many slices that do something."""
+    building, done = Cluster.build, []
+
+    def build(cluster: Cluster) -> bool:
+        if len(done) == most or not building(cluster):
+            return False
+        done.append(1)
+        return True
+
+    patched.setattr(Cluster, "build", build)
+
+
+def test_the_history_of_what_is_created_with_a_hold_reaches_back_to_its_inputs_since(
+    settings: Settings, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = settings.data_dir / "store"
+    service = Service(settings, sessions, open_store(folder))
+    try:
+        run(service, SETUP.format(settings.service_id))
+        change(service, "a", "x", 1)
+        run(service, "CREATE HOLD long ON t;")
+        start = service.holds()[0].at
+        times = [change(service, *each) for each in (("b", "x", 2), ("a", "y", 5), ("b", "x", 7))]
+        # Longer than the window of the table: only the hold has kept its history.
+        time.sleep(2)
+        with pytest.raises(HoldTimeError) as refused:
+            transaction(service, f"{VIEW} CREATE HOLD ON per_group AT {start - 1};")
+        assert refused.value.message == (
+            f'hold "PER_GROUP_HOLD" cannot be at {start - 1}, where what it holds will have no history'
+        )
+        assert (set(service.catalog.holds), "PER_GROUP" in service.catalog.objects) == ({"LONG"}, False)
+        before = len(service._log.read_all())
+        with monkeypatch.context() as patched:
+            allow_slices(patched, 0)
+            told = transaction(service, f"{VIEW} CREATE HOLD ON per_group;")
+            assert told == ["Materialized view PER_GROUP created.", f"Hold PER_GROUP_HOLD created at {start}."]
+            assert len(service._log.read_all()) == before + 1
+            # What it is made of is held for it, whatever becomes of the hold that held it until now.
+            run(service, "DROP HOLD long;")
+            time.sleep(2)
+            assert service._store.frontier(CollectionId("T")).since == start
+            with pytest.raises(HoldfastError, match="has no time yet"):
+                service._holds.at(service.catalog.hold("PER_GROUP_HOLD"))
+            # A few slices, and the process dies.
+            patched.undo()
+            allow_slices(patched, 2)
+            wait(lambda: replayed_upto(service._store.positions(service.catalog.object("PER_GROUP").query)), times[0])
+    finally:
+        service.stop()
+
+    service = Service(settings, sessions, open_store(folder))
+    try:
+        wait(lambda: rows(service, "per_group"), {("x", 7), ("y", 5)})
+        assert service._store.frontier(CollectionId("PER_GROUP")).since == start
+        wait(lambda: [(s.hold.name, s.at, s.advanced) for s in service.holds()], [("PER_GROUP_HOLD", start, 0)])
+        totals = "SELECT g, total FROM per_group"
+        found = [as_of(service, totals, at) for at in (start, *times)]
+        assert found == [{("x", 1)}, {("x", 3)}, {("x", 2), ("y", 5)}, {("x", 7), ("y", 5)}]
+        wait(lambda: service._store.frontier(CollectionId("T")).since > start, True)
+        assert as_of(service, totals, start) == {("x", 1)}, "its inputs need no longer be held"
+        seen = changes(service, "SUBSCRIBE per_group WITH (HOLD = per_group_hold);", 6)
+        assert seen[0][0] == start
+        assert {row[1:4] for row in seen[-2:]} == {(-1, "x", 2), (1, "x", 7)}
+        last = change(service, "c", "z", 9)
+        wait(lambda: rows(service, "per_group"), {("x", 7), ("y", 5), ("z", 9)})
+        assert as_of(service, totals, last - 1) == {("x", 7), ("y", 5)}
+
+        # A stream has no history: what is made of it has one from when it is built.
+        told = transaction(service, "CREATE MATERIALIZED VIEW c AS SELECT id, COUNT(*) AS n FROM s GROUP BY id;"
+                           "CREATE HOLD counted ON c;")  # fmt: skip
+        assert told == ["Materialized view C created.", "Hold COUNTED created."]
+        wait(lambda: service._store.frontier(CollectionId("C")).upper > 0, True)
+        wait(lambda: [s.at > 0 and s.reason is None for s in service.holds() if s.hold.name == "COUNTED"], [True])
+        (counted,) = (s for s in service.holds() if s.hold.name == "COUNTED")
+        time.sleep(2)
+        assert service._store.frontier(CollectionId("C")).since == counted.at
+    finally:
+        service.stop()
+
+
+def test_a_hold_that_is_dropped_while_its_object_is_built_leaves_the_object_right(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(service, SETUP.format(service.settings.service_id))
+    change(service, "a", "x", 1)
+    run(service, "CREATE HOLD long ON t;")
+    for each in (("b", "x", 2), ("a", "y", 5)):
+        change(service, *each)
+    with monkeypatch.context() as patched:
+        allow_slices(patched, 1)
+        transaction(service, f"{VIEW} CREATE HOLD h ON per_group;")
+        query = service.catalog.object("PER_GROUP").query
+        wait(lambda: replayed_upto(service._store.positions(query)) is not None, True)
+        run(service, "DROP HOLD h; DROP HOLD long;")
+    wait(lambda: rows(service, "per_group"), {("x", 2), ("y", 5)})
