@@ -24,6 +24,8 @@ CrashPoint = Literal[
     "after_compaction_slice",
     "before_time_reservation",
     "after_time_reservation",
+    "before_hold_advance",
+    "after_hold_advance",
 ]
 CRASH_POINTS: tuple[CrashPoint, ...] = get_args(CrashPoint)
 

@@ -114,7 +114,7 @@ def test_a_java_that_is_too_old_or_missing_is_told_with_what_to_do(tmp_path):
 
 
 def test_crash_points():
-    assert len(CRASH_POINTS) == 14
+    assert len(CRASH_POINTS) == 16
     reach = (
         "from holdfast.crash import crash_point\nfor n in range(3): print(n, flush=True); crash_point('before_produce')"
     )

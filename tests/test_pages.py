@@ -29,7 +29,7 @@ PAGES = {
     "subscribe": 5,
     "system-tables": 3,
     "client": 7,
-    "holds": 5,
+    "holds": 6,
     "formats": 1,
     "operations": 2,
 }

@@ -89,9 +89,10 @@ class Session:
         for entity in self._client.execute(piece.text):
             if piece.first not in QUIET:
                 self._output.entity(entity)
-            query = entity.get("commandStatus", {}).get("queryId")
-            if query and self._wait and piece.first in ("CREATE", "INSERT"):
-                wait_until_built(self._client, query, self._terminal)
+            told = [entity.get("commandStatus", {}), *entity.get("changes", ())]
+            for query in filter(None, (each.get("queryId") for each in told)):
+                if self._wait and piece.first in ("CREATE", "INSERT", "COMMIT"):
+                    wait_until_built(self._client, query, self._terminal)
 
     # ---- the shell's own commands
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from threading import Lock
 
+from holdfast.crash import crash_point
 from holdfast.errors import ReadError
 from holdfast.names import HoldId
 from holdfast.runtime.store.port import Time
@@ -45,7 +46,9 @@ class Advances:
                     batch[hold] = (to, done)
             self._waiting = rest
         try:
+            crash_point("before_hold_advance")
             refused = self._move({hold: to for hold, (to, _) in batch.items()})
+            crash_point("after_hold_advance")
         except BaseException as error:
             for _, done in batch.values():
                 done.set_exception(error)

@@ -128,7 +128,8 @@ class Commands:
             offset = self._append(draft.command(planned, self._store_id))
         self.catalog, self._pending = planned.after, True
         self.settle()
-        return [(bound, _done(bound, offset, at)) for bound in planned.bound]
+        started = next((id_ for id_ in planned.after.queries if id_ not in before.queries), None)
+        return [(bound, _done(bound, offset, at, started)) for bound in planned.bound]
 
     @contextmanager
     def _placed(self, planned: Planned) -> Iterator[Time | None]:
@@ -283,12 +284,14 @@ def _kept(properties: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in properties.items() if name in KEPT}
 
 
-def _done(bound: Changing, offset: int, at: Time | None) -> Done:
+def _done(bound: Changing, offset: int, at: Time | None, started: QueryId | None) -> Done:
     match bound:
         case BoundNothing(notice):
             return Done(notice, -1)
         case BoundCreateHold(name=name) if at is not None:
             return Done(f"Hold {name} created at {at}.", offset)
+        case BoundCreateAs():
+            return Done(_message(bound), offset, started)
         case _:
             return Done(_message(bound), offset)
 

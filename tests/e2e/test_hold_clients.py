@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,9 @@ from .topics import create_topics
 TABLE = """
 CREATE TABLE facts (k STRING PRIMARY KEY, n BIGINT, s STRING) WITH (KAFKA_TOPIC = '{0}_facts', VALUE_FORMAT = 'JSON');
 """
+OF_HOLDS: tuple[CrashPoint, ...] = ("before_hold_advance", "after_hold_advance")
 POINTS: tuple[CrashPoint, ...] = (
+    *OF_HOLDS,
     "before_store_commit",
     "after_store_commit",
     "before_compaction_slice",
@@ -59,7 +61,7 @@ def copy_and_kill(server: Server, copy: Path, *, rounds: int) -> None:
     # Waits until the table is built.
     server.sql("CREATE HOLD copied ON facts;")
     writing.start()
-    armed = False
+    armed, places = False, set[int | None]()
     for round_ in range(rounds):
         with following(server, copy) as client:
             if armed:
@@ -67,8 +69,10 @@ def copy_and_kill(server: Server, copy: Path, *, rounds: int) -> None:
                 wait_for("the server dies", lambda: not server.alive, 180)
             else:
                 time.sleep(chances.uniform(0.2, 4.0))
-            server.kill()
-            client.kill()
+            # Which of both goes first is a matter of chance.
+            for die in chances.sample([server.kill, client.kill], 2):
+                die()
+        places.add(place(copy))
         arm = f"{chances.choice(POINTS)}:{chances.randint(1, 5)}" if round_ % 2 == 0 and round_ + 1 < rounds else None
         server.launch(crash=arm)
         armed = server.wait_ready() and arm is not None
@@ -80,6 +84,7 @@ def copy_and_kill(server: Server, copy: Path, *, rounds: int) -> None:
         wait_for("the copy is as the table", lambda: alive(client) and same(server, copy), 300)
     (hold,) = server.sql("SHOW HOLDS;")[0]["holds"]
     assert hold["advanced"] == 0, "the client moved the hold on, and nobody else"
+    assert len(places - {None}) > rounds // 4, "the client got on between the kills"
 
 
 @contextmanager
@@ -93,6 +98,15 @@ def following(server: Server, copy: Path) -> Iterator["subprocess.Popen[bytes]"]
         client.kill()
         client.wait(30)
     assert client.returncode != MISFIT, copy.with_suffix(".log").read_text()
+
+
+def place(copy: Path) -> int | None:
+    """Up to which time the copy is whole."""
+    with closing(sqlite3.connect(copy, timeout=30)) as opened:
+        if not opened.execute("SELECT 1 FROM sqlite_master WHERE name = 'place'").fetchall():
+            return None
+        (whole,) = opened.execute("SELECT max(whole) FROM place").fetchone()
+        return whole
 
 
 def alive(client: "subprocess.Popen[bytes]") -> bool:

@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from holdfast.errors import ReadError, StoreError
 from holdfast.names import HoldId, QueryId, TopicName
+from holdfast.runtime.store import schemas
 from holdfast.runtime.store.duckdb import compaction, folding, open_store, small
 from holdfast.runtime.store.duckdb import stage as stage_
 from holdfast.runtime.store.memory import MemoryStore
@@ -50,6 +52,18 @@ table_rows = st.dictionaries(st.sampled_from(["", "a", "b", "'", "ß", "日本"]
 pair_keys = st.tuples(st.integers(-1, 1) | st.none(), texts)
 pair_rows = st.dictionaries(pair_keys, st.tuples(st.none() | st.tuples(st.floats(0, 1)), numbers), max_size=5)
 total_rows = st.dictionaries(st.integers(-2, 2), st.tuples(st.tuples(numbers, texts), numbers), max_size=4)
+
+
+def lookups(store, id_, rows, at):
+    """The rows of a snapshot, looked up by their keys."""
+    layout = LAYOUTS[id_]
+    keys = pa.Table.from_pylist(
+        [{f"k{i}": row[i] for i in range(len(layout.key))} for row in rows], schema=schemas.key_schema(layout)
+    )
+    stage = store.stage()
+    found = plain(stage.lookup(id_, keys, Time(at)))
+    stage.abandon()
+    return found
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -321,6 +335,7 @@ class StoreMachine(RuleBasedStateMachine):
             for at in times:
                 answer = snapshot(self.duck, id_, at)
                 assert answer == snapshot(self.model, id_, at)
+                assert lookups(self.duck, id_, answer, at) == lookups(self.model, id_, answer, at) == answer
                 assert answer == self.answers.setdefault((id_, at), answer)
             if times:
                 first, last = self.answers[id_, times[0]], self.answers[id_, times[-1]]
