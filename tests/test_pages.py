@@ -23,6 +23,7 @@ PAGES = {
     "streams": 8,
     "tables": 10,
     "windows": 10,
+    "views": 7,
     "user-functions": 6,
     "pull-queries": 11,
     "push-queries": 6,

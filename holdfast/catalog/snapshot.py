@@ -40,8 +40,8 @@ class Catalog:
         """The stream or table of that name, to be read; a system table, when the user has none of that name."""
         if name in self.views:
             raise WrongObjectKind(
-                f'"{name}" is a view, which is read by a SELECT that is answered once',
-                hint="Select from what the view reads instead.",
+                f'"{name}" is a view, not a stream or table',
+                hint="A view is read: in FROM, and by SUBSCRIBE.",
                 position=position,
             )
         found = self.find(name) or system_table(name)

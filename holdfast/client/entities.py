@@ -158,10 +158,10 @@ def source(described: Mapping[str, Any]) -> Iterator[Block]:
     head = {
         "Name": described["name"],
         "Kind": described["type"],
-        "Topic": described["topic"],
-        "Key format": described["keyFormat"],
-        "Value format": described["valueFormat"],
     }
+    for label, key in (("Topic", "topic"), ("Key format", "keyFormat"), ("Value format", "valueFormat")):
+        if described[key]:
+            head[label] = described[key]
     if described["timestamp"]:
         head["Timestamp"] = described["timestamp"]
     yield Pairs(head)

@@ -368,6 +368,33 @@ def described(
     }
 
 
+def described_view(view: View, schema: Schema, *, extended: bool) -> Json:
+    """A view in the words of other objects; it has no topic and no queries."""
+    nothing: list[Json] = []
+    return {
+        "name": view.name,
+        "windowType": None,
+        "readQueries": nothing,
+        "writeQueries": nothing,
+        "fields": fields(schema),
+        "type": view.KIND.upper(),
+        "timestamp": "",
+        "statistics": "",
+        "errorStats": "",
+        "extended": extended,
+        "keyFormat": "",
+        "valueFormat": "",
+        "topic": "",
+        "partitions": 0,
+        "replication": 0,
+        "statement": view.definition,
+        "queryOffsetSummaries": nothing,
+        "sourceConstraints": list(view.sources),
+        "clusterStatistics": nothing,
+        "clusterErrorStats": nothing,
+    }
+
+
 def query_description(text: str, described: Json) -> Json:
     return entity("queryDescription", text, queryDescription=described)
 

@@ -13,7 +13,7 @@ from holdfast.errors import (
     OpenTransaction,
     UnknownObject,
 )
-from holdfast.names import TopicName
+from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.functions.registry import function
 from holdfast.server import entities
 from holdfast.server.problems import Code, Json, Problem, statement_problem, too_deep
@@ -51,6 +51,7 @@ from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.session import TRANSACTION
 from holdfast.sql.variables import Script
+from holdfast.sql.view_columns import view_schema
 
 IN_TRANSACTIONS = (
     sql.Select,
@@ -220,6 +221,10 @@ class _Run:
                 return self._explain(bound, text)
             case sql.Describe(name=name, extended=extended):
                 catalog = self._service.catalog
+                if name.text in catalog.views:
+                    view = catalog.views[ObjectName(name.text)]
+                    told = entities.described_view(view, view_schema(view, catalog), extended=extended)
+                    return entities.source_description(text, told)
                 found = catalog.relation(name.text, position=name.position)
                 topics = self._described_topics([found])
                 described = entities.described(found, catalog, self._service.queries(), topics, extended=extended)

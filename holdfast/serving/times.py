@@ -78,7 +78,7 @@ class Times:
             return Readable(time)
         bounds = self._bounds(table, Time(0))
         assert bounds.frozen is not None
-        notice = f'table "{table.name}" is not kept current, its query {bounds.frozen}'
+        notice = f'{table.KIND} "{table.name}" is not kept current, its query {bounds.frozen}'
         return Readable(Time(bounds.frontier.upper - 1), notice)
 
     def choose(self, tables: Sequence[Table], as_of: BoundAsOf | None = None) -> TimeChoice:
@@ -141,18 +141,18 @@ class Times:
         holds = tuple(self._holds(table.name))
         if progress is not None and progress.status is Status.BUILDING:
             raise ReadError(
-                f'table "{table.name}" is still building, {progress.done:.0%}',
+                f'{table.KIND} "{table.name}" is still building, {progress.done:.0%}',
                 hint="It can be read once it has caught up; SHOW QUERIES tells how far it is.",
             )
         if progress is not None and progress.status is Status.RUNNING:
             self._store.set_upper([collection], Time(now + 1))
-            return Bounds(table.name, self._store.frontier(collection), None, holds)
+            return Bounds(table.name, self._store.frontier(collection), None, holds, table.KIND)
         frontier = self._store.frontier(collection)
         if frontier.upper == 0:
             raise ReadError(
-                f'table "{table.name}" was never built', detail=f"The reason is: its query {_stopped(progress)}."
+                f'{table.KIND} "{table.name}" was never built', detail=f"The reason is: its query {_stopped(progress)}."
             )
-        return Bounds(table.name, frontier, _stopped(progress), holds)
+        return Bounds(table.name, frontier, _stopped(progress), holds, table.KIND)
 
 
 def _stopped(progress: Progress | None) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from holdfast.catalog.objects import Table
 from holdfast.errors import UnreadableTime
 from holdfast.names import ObjectName
 from holdfast.runtime.store.port import Frontier, Time
@@ -42,6 +43,7 @@ class Bounds:
     frontier: Frontier
     frozen: str | None = None
     holds: tuple[NamedHold, ...] = ()
+    kind: str = Table.KIND
 
     def __str__(self) -> str:
         stays = f", where it stays: its query {self.frozen}" if self.frozen else ""
@@ -71,7 +73,7 @@ def choose(bounds: Sequence[Bounds], now: Time, as_of: BoundAsOf | None = None) 
     if as_of is None:
         chosen = TimeChoice(now, bounds, Decider.NOW)
         if frozen is not None and frozen.frontier.upper <= now:
-            notice = f'table "{frozen.name}" is not kept current, its query {frozen.frozen}'
+            notice = f'{frozen.kind} "{frozen.name}" is not kept current, its query {frozen.frozen}'
             chosen = TimeChoice(Time(frozen.frontier.upper - 1), bounds, Decider.FROZEN, frozen.name, notice)
     else:
         wanted = Time(as_of.moment.at(now))

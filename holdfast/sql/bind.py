@@ -118,6 +118,8 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
         case sql.ExplainQuery():
             catalog.query(statement.query.text, position=statement.query.position)
             return statement
+        case sql.Describe(name=sql.Identifier(text=text)) if text in catalog.views:
+            return statement
         case sql.Describe():
             catalog.relation(statement.name.text, position=statement.name.position)
             return statement

@@ -14,6 +14,7 @@ from holdfast.sql.bind_read import bind_read, computes, reads_view
 from holdfast.sql.bound import BoundColumn, BoundJoin, BoundQuery, BoundSelect, SelectKind
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.formats import KAFKA
+from holdfast.sql.inlining import inlined, told_of_views
 from holdfast.sql.moments import bind_as_of
 from holdfast.sql.partitioning import Partitioning, bind_partitioning
 from holdfast.sql.projection import bind_projection
@@ -42,6 +43,13 @@ def bind_query(
     select: sql.Select, catalog: Catalog, check: Callable[[Sequence[BoundColumn]], None] | None = None
 ) -> BoundQuery:
     """A continuous query; `check` is asked about the columns of its result before their keys are looked for."""
+    with told_of_views(select, catalog):
+        return _bind_query(inlined(select, catalog), catalog, check)
+
+
+def _bind_query(
+    select: sql.Select, catalog: Catalog, check: Callable[[Sequence[BoundColumn]], None] | None
+) -> BoundQuery:
     refuse_clauses(select)
     if select.emit is sql.Emit.ALL:
         raise NotSupported("EMIT ALL is for a SELECT of its own", hint="Write EMIT CHANGES.", position=select.position)
@@ -190,6 +198,12 @@ def bind_select(select: sql.Select, catalog: Catalog) -> BoundSelect | BoundRead
     """A query that a client asks: a pull without EMIT, a push with EMIT CHANGES, one after the other with EMIT ALL."""
     if select.emit is None and (computes(select) or reads_view(select, catalog)):
         return bind_read(select, catalog)
+    with told_of_views(select, catalog):
+        return _bind_followed(inlined(select, catalog), catalog)
+
+
+def _bind_followed(select: sql.Select, catalog: Catalog) -> BoundSelect:
+    """A query that one object's rows answer, one by one."""
     refuse_clauses(select)
     present = (
         ("JOIN", bool(select.joins)),

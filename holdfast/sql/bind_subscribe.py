@@ -18,6 +18,7 @@ from holdfast.sql.bind_query import bind_select
 from holdfast.sql.bind_read import computes
 from holdfast.sql.bound import BoundSelect, BoundSubscribe
 from holdfast.sql.bound_read import BoundRead
+from holdfast.sql.inlining import ViewRefused, inlined
 from holdfast.sql.moments import bind_as_of, bind_moment
 from holdfast.sql.relation import WINDOW_BOUNDS
 
@@ -25,7 +26,7 @@ FLAGS = ("SNAPSHOT", "PROGRESS")
 
 
 def bind_subscribe(statement: sql.Subscribe, catalog: Catalog) -> BoundSubscribe:
-    select = _select(statement.target, catalog)
+    select = _over_objects(_select(statement.target, catalog), catalog)
     bound = bind_select(select, catalog)
     flags = _flags(statement.options)
     return BoundSubscribe(
@@ -45,7 +46,8 @@ def _select(target: sql.Identifier | sql.Select, catalog: Catalog) -> sql.Select
         relation = sql.Relation(target.text, target.text, target.position)
         target = sql.Select(items=(sql.SelectStar(None, target.position),), relation=relation, position=target.position)
     for relation in () if computes(target) else (target.relation,):
-        _check_collection(catalog.relation(relation.full_name, position=relation.position), relation.position)
+        if relation.full_name not in catalog.views:
+            _check_collection(catalog.relation(relation.full_name, position=relation.position), relation.position)
     given = (
         (
             f"EMIT {target.emit}",
@@ -60,6 +62,19 @@ def _select(target: sql.Identifier | sql.Select, catalog: Catalog) -> sql.Select
             message = f"{clause} cannot be used in the query of a SUBSCRIBE"
             raise NotSupported(message, hint=hint, position=target.position)
     return target
+
+
+def _over_objects(select: sql.Select, catalog: Catalog) -> sql.Select:
+    """A query of a view as one of what the view reads, where that can be followed by its changes; else as it is."""
+    try:
+        merged = inlined(select, catalog)
+    except ViewRefused:
+        return select
+    if merged is select or computes(merged):
+        return select
+    relation = merged.relation
+    _check_collection(catalog.relation(relation.full_name, position=relation.position), relation.position)
+    return merged
 
 
 def _check_collection(found: CatalogObject, position: Position | None) -> None:

@@ -6,7 +6,8 @@ from holdfast.names import ObjectName
 from holdfast.sql import statements as sql
 from holdfast.sql.bind_read import bind_read
 from holdfast.sql.bound import BoundCreateView, BoundDropView, BoundNothing
-from holdfast.sql.views import defined, relations_of
+from holdfast.sql.inlining import check_view
+from holdfast.sql.views import defined, reads_stream, relations_of
 
 
 def bind_create_view(statement: sql.CreateView, catalog: Catalog) -> BoundCreateView | BoundNothing:
@@ -27,7 +28,10 @@ def bind_create_view(statement: sql.CreateView, catalog: Catalog) -> BoundCreate
             hint="Write it in the query that reads the view.",
             position=statement.query.as_of.position,
         )
-    bind_read(defined(statement), catalog)
+    if reads_stream(statement.query, catalog):
+        check_view(statement, catalog)
+    else:
+        bind_read(defined(statement), catalog)
     found = (catalog.find(each) or catalog.views.get(ObjectName(each)) for each in relations_of(statement.query))
     return BoundCreateView(name=ObjectName(name), sources=tuple(sorted({each.name for each in found if each})))
 

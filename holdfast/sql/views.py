@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from holdfast.catalog.objects import View
+from holdfast.catalog.objects import Stream, View
 from holdfast.catalog.snapshot import Catalog
+from holdfast.names import ObjectName
 from holdfast.sql import statements as sql
 from holdfast.sql.parse import parse
 from holdfast.sql.walk import walk
@@ -11,9 +12,14 @@ from holdfast.sql.walk import walk
 
 def view_query(view: View, catalog: Catalog) -> sql.Select:
     """The query that a view stands for."""
+    return defined(created_view(view, catalog))
+
+
+def created_view(view: View, catalog: Catalog) -> sql.CreateView:
+    """The statement that made a view."""
     created = parse(view.definition, catalog.types)[0].statement
     assert isinstance(created, sql.CreateView)
-    return defined(created)
+    return created
 
 
 def defined(created: sql.CreateView) -> sql.Select:
@@ -27,6 +33,17 @@ def defined(created: sql.CreateView) -> sql.Select:
         tables=(sql.CommonTable(name, created.columns, created.query),),
         position=name.position,
     )
+
+
+def reads_stream(select: sql.Select, catalog: Catalog) -> bool:
+    """Whether a query reads a stream, also by a view."""
+    for name in relations_of(select):
+        view = catalog.views.get(ObjectName(name))
+        if isinstance(catalog.find(name), Stream) or (
+            view is not None and reads_stream(created_view(view, catalog).query, catalog)
+        ):
+            return True
+    return False
 
 
 def relations_of(select: sql.Select) -> Iterator[str]:

@@ -75,8 +75,9 @@ def test_what_a_view_reads_stays(viewed):
         ("CREATE VIEW v AS SELECT id FROM v;", BindError, 'stream or table "V" does not exist'),
         ("CREATE VIEW v AS SELECT id FROM t AS OF 5;", NotSupported, "AS OF cannot be used in a view"),
         ("CREATE VIEW v AS SELECT id FROM t EMIT CHANGES;", NotSupported, "EMIT is not for a query that reads"),
-        ("CREATE TABLE x AS SELECT id, n FROM named;", WrongObjectKind,
-         '"NAMED" is a view, which is read by a SELECT that is answered once'),
+        ("CREATE TABLE x AS SELECT id, n FROM named;", NotSupported,
+         'a continuous query cannot read the view "NAMED" here'),
+        ("INSERT INTO named (id) VALUES ('a');", WrongObjectKind, '"NAMED" is a view, not a stream or table'),
         ("DROP VIEW nothing;", BindError, 'view "NOTHING" does not exist'),
     ],
 )  # fmt: skip

@@ -10,9 +10,9 @@ import pytest
 from holdfast.errors import ReadError, StoreError
 from holdfast.names import CollectionId, QueryId, StateId, TopicName
 from holdfast.runtime.store import schemas
-from holdfast.runtime.store.duckdb import open_store
+from holdfast.runtime.store.duckdb import folding, open_store
 from holdfast.runtime.store.duckdb.bulk import LOOKED_UP
-from holdfast.runtime.store.port import Layout, Merge, Merging, Moved, Owed, RideAlong, Show, Time
+from holdfast.runtime.store.port import Frontier, Layout, Merge, Merging, Moved, Owed, RideAlong, Show, Time
 from holdfast.types import Array, Decimal, Map, Scalar, Struct, StructField
 from tests.runtime.store.rows import (
     LAYOUT,
@@ -96,6 +96,39 @@ def test_keys_of_every_type_are_found_again(store, type_):
     keys = upserts(layout, ((low,), (0,), 0), ((high,), (0,), 0)).select(["k0"])
     assert plain(stage.lookup(TABLE, keys)) == [(low, 2, 0)]
     stage.abandon()
+
+
+@pytest.mark.parametrize("fold", [False, True])
+def test_rows_are_found_as_they_were(store, fold):
+    make(store, window_ms=10**6)
+    tick(store, 2, (("a",), (1, "x"), 0), (("b",), (1, "x"), 0))
+    tick(store, 4, (("a",), (2, "y"), 1), (("c",), (5, "z"), 1))
+    tick(store, 6, (("b",), None, 2))
+    if fold:
+        folding.fold_all(store._core)
+    stage = store.stage()
+    keys = upserts(LAYOUT, *(((key,), (0, ""), 0) for key in ("a", "b", "c", "none"))).select(["k0"])
+    for at in range(7):
+        wanted = snapshot(store, TABLE, at) if at >= 2 else []
+        assert plain(stage.lookup(TABLE, keys, Time(at))) == wanted
+    assert plain(stage.lookup(TABLE, keys)) == snapshot(store, TABLE, 6)
+    stage.abandon()
+
+
+def test_a_collection_that_is_built_can_be_given_a_past(store):
+    make(store)
+    tick(store, 50, (("a",), (1, "x"), 0))
+    built = CollectionId("BUILT")
+    store.create_collection(built, LAYOUT, window_ms=10**6)
+    store.advance_since(built, Time(10))
+    for at, n in ((10, 1), (20, 2), (45, 3)):
+        stage = store.stage()
+        stage.upsert(QUERY, built, upserts(LAYOUT, (("a",), (n, "x"), 0)))
+        stage.commit(Time(at))
+    assert store.last_time() >= 50
+    store.set_upper([built], Time(60))
+    assert store.frontier(built) == Frontier(Time(10), Time(60))
+    assert [snapshot(store, built, at)[0][1] for at in (10, 19, 20, 44, 45, 59)] == [1, 1, 2, 2, 3, 3]
 
 
 AWKWARD = [None, "", " ", "'", '"', "\\", "a", "A", "ä", "日本", "🦆", "null", "NULL", "1", "-1", "[1]", "\x00", "\n"]

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from holdfast.errors import StoreError, StoreLocked
-from holdfast.runtime.store.duckdb import files, open_memory_store, open_store
+from holdfast.runtime.store.duckdb import files, open_store
 from holdfast.runtime.store.port import Time
 from tests.runtime.store.rows import LAYOUT, QUERY, TABLE, snapshot, upserts
 
@@ -44,21 +44,6 @@ def test_the_id_is_made_once(tmp_path):
         ids.append(store.id)
         store.close()
     assert ids[0] == ids[1]
-
-
-def test_a_store_in_memory_has_no_files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    store = open_memory_store()
-    store.create_collection(TABLE, LAYOUT, window_ms=1_000)
-    stage = store.stage()
-    stage.upsert(QUERY, TABLE, upserts(LAYOUT, (("a",), (1, "x"), 5)))
-    stage.commit(Time(1))
-    store.set_upper([TABLE], Time(2))
-    assert snapshot(store, TABLE, 1) == [("a", 1, "x", 5)]
-    assert store.sizes() == {"data": 0, "log": 0}
-    assert store.keep_files() == {}
-    store.close()
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_newer_store_is_refused_and_left_alone(tmp_path):
