@@ -16,7 +16,7 @@ from holdfast.catalog.system import QUERY as SYSTEM_QUERY
 from holdfast.catalog.system import SYSTEM_TABLES
 from holdfast.config import Settings
 from holdfast.coordinator import processing_log
-from holdfast.coordinator.backfill import Backfill
+from holdfast.coordinator.backfill import Backfill, Piece
 from holdfast.coordinator.clock import Clock
 from holdfast.coordinator.intake import Intake, Partition, as_ends, as_moved, length
 from holdfast.coordinator.publishing import OutboxStore, Publishing
@@ -40,6 +40,8 @@ WINDOW_MS = 1_000
 """How far the least readable time trails the present."""
 CHECK_SECONDS = 2.0
 """How often topics are looked at for new partitions, and for having been made anew."""
+REPLAY_SECONDS = 0.5
+"""For so long the past is replayed before a tick comes: it has to go faster than the present."""
 
 Listener = Callable[[Time, Outcome], None]
 
@@ -381,20 +383,28 @@ class Cluster:
         return True
 
     def build(self) -> bool:
-        """One slice of the queries that are catching up. False when there are none, or they have to wait."""
+        """One slice of the queries that are catching up; of the past, some. False when there is none to do now."""
         if time.monotonic() - self._installed_at < 0.25:
             return False
+        began, built = time.monotonic(), False
+        while (piece := self._build_slice()) is not None:
+            built = True
+            if piece.at is None or time.monotonic() - began > REPLAY_SECONDS:
+                break
+        return built
+
+    def _build_slice(self) -> Piece | None:
         waiting = {q: self.dataflow.programs[q] for q, p in self.progress.items() if p.status is Status.BUILDING}
         ready = {q: p for q, p in waiting.items() if self._upstream_runs(p)}
         if not ready:
-            return False
+            return None
         for program in ready.values():
             self._check_replay(program)
         try:
             piece = self._backfill.next(ready, self.dataflow, self._remap())
         except TopicChanged as error:
             self._fail(next(iter(ready)), str(error))
-            return False
+            return None
         riders = self._riders_of(piece.queries.values())
         with metrics.TICK_SECONDS.labels("backfill").time():
             inputs = replace(piece.inputs, riders=frozenset(riders))
@@ -409,7 +419,7 @@ class Cluster:
             self.progress[query] = Progress(Status.RUNNING) if piece.last else Progress(Status.BUILDING, piece.done)
         if piece.last:
             self._show([p for q, p in piece.queries.items() if q not in outcome.failed])
-        return True
+        return piece
 
     def _check_replay(self, program: Program) -> None:
         """Begin again with what was to have the history of its inputs, when that is no longer held for it."""

@@ -16,7 +16,7 @@ from holdfast.planner.commands import OfHolds, commands_for
 from holdfast.planner.plan import Plannable
 from holdfast.sql import statements as sql
 from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundNothing
+from holdfast.sql.bound import BoundCreateAs, BoundNothing
 from holdfast.sql.bound_hold import BoundCreateHold
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.session import KEPT
@@ -27,6 +27,8 @@ WHAT_IT_MAY = (
     "A transaction reads, or creates one index or materialized view and a hold on it, or renames and drops holds."
 )
 
+Creating = sql.CreateAs
+"""Statements that create what can be held in the same transaction."""
 Changing = Plannable | OfHolds | BoundNothing
 """What a statement of a transaction becomes when it is bound."""
 
@@ -38,6 +40,8 @@ class Drafted:
     statement: sql.Statement
     text: str
     properties: Mapping[str, str]
+    creates: ObjectName | None = None
+    """The object that it creates, when that is to be held in the same transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +80,11 @@ class Draft:
             parsed = replace(parsed, statement=_named(parsed.statement, catalog))
         if len(self.statements) == MOST:
             raise NotInTransaction(f"a transaction can have {MOST} statements", position=parsed.statement.position)
-        added = Draft((*self.statements, Drafted(parsed.statement, parsed.text, dict(properties))))
-        bound = added.planned(catalog, number=0).bound[-1]
-        if isinstance(bound, BoundNothing) and _creates(parsed.statement):
+        drafted = Drafted(parsed.statement, parsed.text, dict(properties))
+        bound = Draft((*self.statements, drafted)).planned(catalog, number=0).bound[-1]
+        if isinstance(bound, BoundNothing) and isinstance(parsed.statement, Creating):
             raise NotInTransaction(f"{bound.notice}, so that this transaction would create nothing")
-        return added, bound
+        return Draft((*self.statements, replace(drafted, creates=_created(bound)))), bound
 
     def check_whole(self) -> None:
         """Refuse to commit what lacks something."""
@@ -91,9 +95,9 @@ class Draft:
             )
 
     @property
-    def _created(self) -> str | None:
+    def _created(self) -> ObjectName | None:
         """The object that the transaction creates."""
-        return next((name for each in self.statements if (name := _creates(each.statement)) is not None), None)
+        return next((each.creates for each in self.statements if each.creates is not None), None)
 
     @property
     def _holds(self) -> bool:
@@ -132,8 +136,15 @@ class Draft:
                     )
             case sql.CreateHold():
                 self._check_hold(statement)
-            case sql.CreateAs() if _creates(statement) is not None:
-                self._check_create(statement)
+            case sql.CreateAs(kind="MATERIALIZED VIEW"):
+                self._check_create(statement.position)
+                if statement.or_replace:
+                    raise NotInTransaction(
+                        "CREATE OR REPLACE cannot be run in a transaction",
+                        detail="What is replaced keeps the history that it has.",
+                        hint="Drop what is there before, and leave out OR REPLACE.",
+                        position=statement.position,
+                    )
             case sql.AdvanceHold():
                 raise NotInTransaction(
                     "ALTER HOLD … ADVANCE cannot be run in a transaction",
@@ -144,23 +155,12 @@ class Draft:
             case _:
                 raise _refused(text, statement.position)
 
-    def _check_create(self, statement: sql.CreateAs) -> None:
+    def _check_create(self, position: Position | None) -> None:
         if self._created is not None:
-            raise NotInTransaction(
-                f'a transaction creates one object, and this one creates "{self._created}"',
-                position=statement.position,
-            )
+            message = f'a transaction creates one object, and this one creates "{self._created}"'
+            raise NotInTransaction(message, position=position)
         if self.statements:
-            raise NotInTransaction(
-                "a transaction that renames or drops holds creates nothing", position=statement.position
-            )
-        if statement.or_replace:
-            raise NotInTransaction(
-                "CREATE OR REPLACE cannot be run in a transaction",
-                detail="What is replaced keeps the history that it has.",
-                hint="Drop what is there before, and leave out OR REPLACE.",
-                position=statement.position,
-            )
+            raise NotInTransaction("a transaction that renames or drops holds creates nothing", position=position)
 
     def _check_hold(self, statement: sql.CreateHold) -> None:
         if self._created is None:
@@ -178,11 +178,11 @@ class Draft:
             )
 
 
-def _creates(statement: sql.Statement) -> str | None:
-    """The name of what a statement creates, if that can be in a transaction."""
-    match statement:
-        case sql.CreateAs(kind="MATERIALIZED VIEW", name=name):
-            return name.text
+def _created(bound: Changing) -> ObjectName | None:
+    """What a statement creates that can be held."""
+    match bound:
+        case BoundCreateAs(target=target):
+            return target.name
         case _:
             return None
 

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.app import Service
 from holdfast.config import Settings
+from holdfast.coordinator.backfill import Piece
 from holdfast.coordinator.cluster import Cluster
 from holdfast.errors import HoldfastError, HoldTimeError
 from holdfast.names import CollectionId
@@ -51,15 +52,14 @@ def change(service: Service, id_: str, group: str, n: int) -> Time:
 
 def allow_slices(patched: pytest.MonkeyPatch, most: int) -> None:
     """Let queries that catch up have so many slices that do something."""
-    building, done = Cluster.build, []
+    building, done = Cluster._build_slice, []
 
-    def build(cluster: Cluster) -> bool:
-        if len(done) == most or not building(cluster):
-            return False
-        done.append(1)
-        return True
+    def build_slice(cluster: Cluster) -> Piece | None:
+        piece = building(cluster) if len(done) < most else None
+        done.extend([piece] if piece is not None else [])
+        return piece
 
-    patched.setattr(Cluster, "build", build)
+    patched.setattr(Cluster, "_build_slice", build_slice)
 
 
 def test_the_history_of_what_is_created_with_a_hold_reaches_back_to_its_inputs_since(
