@@ -19,6 +19,8 @@ from holdfast.cli.terminal import Terminal
 from holdfast.client import Client
 from holdfast.errors import ConfigError, HoldfastError, nearest
 
+EVERYTHING = "SHOW STREAMS; SHOW TABLES; SHOW MATERIALIZED VIEWS; SHOW VIEWS;"
+
 DEEPEST = 16
 """Scripts that run scripts: one that runs itself is found before the stack is."""
 
@@ -107,7 +109,7 @@ class Session:
             case "output":
                 self._output = output_in(format_of(match["format"]), self._terminal)
             case "describe":
-                text = f"DESCRIBE {match['object']};" if match["object"] else "SHOW STREAMS; SHOW TABLES;"
+                text = f"DESCRIBE {match['object']};" if match["object"] else EVERYTHING
                 for entity in self._client.execute(text):
                     self._output.entity(entity)
             case "clear":

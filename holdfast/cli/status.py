@@ -16,7 +16,7 @@ from holdfast.client.entities import state_of
 
 UNWELL = 2
 WELL = ("RUNNING", "BUILDING", "PAUSED")
-ASK = "SHOW STREAMS; SHOW TABLES; SHOW QUERIES;"
+ASK = "SHOW STREAMS; SHOW TABLES; SHOW MATERIALIZED VIEWS; SHOW QUERIES;"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class Status:
     problems: Mapping[str, str]
     streams: int
     tables: int
+    materialized_views: int
     queries: Sequence[Query]
 
     @property
@@ -51,7 +52,7 @@ class Status:
 
 def status_of(client: Client) -> Status:
     info, health = client.info(), client.health()
-    streams, tables, queries = client.execute(ASK)
+    streams, tables, views, queries = client.execute(ASK)
     return Status(
         server=client.server,
         version=info["version"],
@@ -63,6 +64,7 @@ def status_of(client: Client) -> Status:
         },
         streams=len(streams["streams"]),
         tables=len(tables["tables"]),
+        materialized_views=len(views["materializedViews"]),
         queries=[query_of(query) for query in queries["queries"]],
     )
 
@@ -92,6 +94,7 @@ def run(server: str, *, as_json: bool) -> None:
 def show(console: Console, found: Status) -> None:
     states = Counter(query.state for query in found.queries)
     counted = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    objects = f"{found.streams} streams, {found.tables} tables, {found.materialized_views} materialized views"
     put(
         console,
         pairs(
@@ -100,7 +103,7 @@ def show(console: Console, found: Status) -> None:
                 "Service": found.service,
                 "Kafka cluster": found.kafka_cluster,
                 "Health": "well" if found.healthy else "unwell",
-                "Objects": f"{found.streams} streams, {found.tables} tables",
+                "Objects": objects,
                 "Queries": counted or "none",
             }
         ),
