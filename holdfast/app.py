@@ -41,7 +41,7 @@ from holdfast.kafka.log import CommandLog
 from holdfast.kafka.publisher import Outgoing, TransactionalPublisher
 from holdfast.kafka.tail import TopicTail
 from holdfast.kafka.writer import RecordWriter
-from holdfast.names import ObjectName, QueryId, TopicName
+from holdfast.names import ObjectName, QueryId, TopicName, show
 from holdfast.planner.commands import replan
 from holdfast.planner.draft import Changing, Draft
 from holdfast.planner.explain import explain_plan, explain_statement
@@ -332,6 +332,10 @@ class Service:
             return TopicTail(self.settings, self._admin, TopicName(asked.topic), from_beginning=asked.from_beginning)
         except UnknownObject as error:
             error.position = asked.topic_position
+            named = self.catalog.find(asked.topic.upper())
+            if named is not None and named.topic is None:
+                error.detail = f'{named.KIND.capitalize()} "{named.name}" has no topic.'
+                error.hint = f"Follow it with SELECT * FROM {show(named.name)} EMIT CHANGES;"
             raise
 
     def assert_topic(self, asserted: BoundAssertTopic) -> None:

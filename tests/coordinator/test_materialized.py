@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.app import Service
 from holdfast.config import Settings
-from holdfast.errors import DependentObjects
+from holdfast.errors import DependentObjects, UnknownObject
 from holdfast.names import TopicName
 from holdfast.runtime.spark.session import Sessions
 from holdfast.runtime.store.duckdb.store import open_store
@@ -15,6 +15,7 @@ from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundSelect, BoundSubscribe
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import parse
+from holdfast.sql.statements import Print
 
 from .running import SECONDS, rows, run, states, wait
 
@@ -87,6 +88,12 @@ def test_a_materialized_view_from_its_creation_to_its_end(settings: Settings, se
         topics = set(service.topics())
         assert TopicName(f"{name}_written") in topics
         assert not {topic for topic in topics if "TOTALS" in topic.upper() or "PLACED" in topic.upper()}
+        with pytest.raises(UnknownObject) as told:
+            service.print_topic(Print(topic="totals"))
+        assert (told.value.detail, told.value.hint) == (
+            'Materialized view "TOTALS" has no topic.',
+            "Follow it with SELECT * FROM TOTALS EMIT CHANGES;",
+        )
         with pytest.raises(DependentObjects, match='cannot drop materialized view "TOTALS" because queries depend on'):
             run(service, "DROP MATERIALIZED VIEW totals;")
         with pytest.raises(DependentObjects, match='cannot drop stream "ORDERS" because queries depend on it'):
