@@ -54,6 +54,7 @@ from holdfast.runtime.store.duckdb.store import DuckDbStore, open_store
 from holdfast.runtime.store.port import Time
 from holdfast.runtime.tick import Ticker
 from holdfast.serving.evaluated import QuerySubscription
+from holdfast.serving.explaining import explained_paths
 from holdfast.serving.insert import row_of
 from holdfast.serving.lookup import Key, KeyLookup, KeyRows, key_lookup
 from holdfast.serving.pull import pull
@@ -313,7 +314,10 @@ class Service:
         """The plan of a query that runs, or that a statement would start."""
         if isinstance(what, QueryEntry):
             return explain_plan(what.plan, format_)
-        return explain_statement(what.statement, what.text, format_)
+        text, bound = explain_statement(what.statement, what.text, format_), what.statement
+        if format_ is ExplainFormat.TEXT and isinstance(bound, BoundSelect | BoundRead):
+            return f"{text}{explained_paths(bound, self._store, self._times)}"
+        return text
 
     def topics(self) -> Sequence[TopicName]:
         return self._admin.topics()
@@ -392,7 +396,8 @@ class Service:
 
     def explain_timestamp(self, bound: BoundSelect | BoundRead) -> str:
         """The time that a query would be answered for, and which bound decided."""
-        return explained(self._times.choose(bound.tables, bound.as_of), self._clock.read_time())
+        choice = self._times.choose(bound.tables, bound.as_of, bound.indexes)
+        return explained(choice, self._clock.read_time())
 
     def dated(self, bound: BoundSelect | BoundRead) -> BoundSelect | BoundRead:
         """A pull with the `now()` of its AS OF as what it is now."""
@@ -400,7 +405,7 @@ class Service:
 
     def left_ms(self, bound: BoundSelect | BoundRead) -> int:
         """Milliseconds until the time that a pull asks for has come."""
-        return self._times.left_ms(bound.tables, bound.as_of)
+        return self._times.left_ms(bound.tables, bound.as_of, bound.indexes)
 
     def prepare_lookup(self, bound: BoundSelect) -> KeyLookup | None:
         """A pull as one by key, if it is one."""

@@ -13,6 +13,7 @@ from typing import Self, assert_never
 from holdfast.catalog.objects import (
     NO_PROPERTIES,
     Hold,
+    Index,
     MaterializedView,
     QueryEntry,
     QueryState,
@@ -29,14 +30,17 @@ from holdfast.runtime.functions.user import PYTHON, UserFunction, declare
 from holdfast.runtime.plan import jsontext
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.plan.ddl import (
+    AlterIndex,
     AlterSource,
     CreateFunction,
+    CreateIndex,
     CreateMaterializedView,
     CreateStream,
     CreateTable,
     CreateView,
     DdlCommand,
     DropFunction,
+    DropIndex,
     DropSource,
     DropType,
     DropView,
@@ -73,6 +77,7 @@ class CommandType(StrEnum):
     VIEW = "view"
     TRANSACTION = "transaction"
     MATERIALIZED_VIEW = "materialized_view"
+    INDEX = "index"
     TERMINATE = "terminate"
     PAUSE = "pause"
     RESUME = "resume"
@@ -282,6 +287,7 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
                 )
             )
         case DropSource():
+            catalog = catalog.without_indexes(*catalog.indexes_on(ddl.source_name))
             return catalog.without_holds(*catalog.holds_on(ddl.source_name)).without_object(ddl.source_name)
         case AlterSource():
             return _alter(catalog, ddl, command)
@@ -299,8 +305,28 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
             return catalog.with_view(View(name=ddl.view_name, sources=ddl.sources, definition=ddl.definition))
         case DropView():
             return catalog.without_view(ddl.view_name)
+        case CreateIndex():
+            return catalog.with_index(_index(ddl, command, query))
+        case AlterIndex():
+            return catalog.with_index(replace(catalog.index(ddl.index_name), retain_ms=_retained(command)))
+        case DropIndex():
+            gone = catalog.indexes.get(ddl.index_name)
+            return catalog if gone is None else catalog.without_indexes(gone)
         case _:
             assert_never(ddl)
+
+
+def _index(ddl: CreateIndex, command: Command, query: QueryId | None) -> Index:
+    return Index(
+        name=ddl.index_name,
+        on=ddl.source_name,
+        expressions=ddl.expressions,
+        schema=parse_schema(ddl.schema),
+        window=given(ddl.window_info),
+        query=query or QueryId(ddl.index_name),
+        retain_ms=_retained(command),
+        statement=command.statement,
+    )
 
 
 def _function(ddl: CreateFunction) -> UserFunction:

@@ -6,8 +6,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar
 
-from holdfast.names import HoldId, ObjectName, QueryId, TopicName
+from holdfast.names import HoldId, ObjectName, QueryId, TopicName, show
 from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats, TimestampColumn
+from holdfast.runtime.plan.steps import ExpressionText
 from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.types import Schema
 
@@ -127,6 +128,33 @@ class View:
     name: ObjectName
     sources: tuple[ObjectName, ...]
     definition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """An object's rows by `expressions` over them, or by its key when there are none; a collection of its own.
+
+    `schema` and `window` are the object's as the index has its rows: columns that it got later are not in the index.
+    """
+
+    KIND: ClassVar[str] = "index"
+    name: ObjectName
+    on: ObjectName
+    expressions: tuple[ExpressionText, ...]
+    schema: Schema
+    query: QueryId
+    window: WindowInfo | None = None
+    retain_ms: int | None = None
+    statement: str = ""
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """What it is by, in words."""
+        return self.expressions or tuple(show(column.name) for column in self.schema.key)
+
+
+Held = Table | Index
+"""What keeps its history, and can be held."""
 
 
 class QueryState(StrEnum):

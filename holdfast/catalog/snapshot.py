@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from holdfast.catalog.objects import CatalogObject, Hold, MaterializedView, QueryEntry, Stream, Table, View
+from holdfast.catalog.objects import (
+    CatalogObject,
+    Held,
+    Hold,
+    Index,
+    MaterializedView,
+    QueryEntry,
+    Stream,
+    Table,
+    View,
+)
 from holdfast.catalog.system import system_table
 from holdfast.errors import DependentObjects, DuplicateObject, Position, UnknownObject, WrongObjectKind
 from holdfast.names import ObjectName, QueryId, TopicName
@@ -23,6 +33,7 @@ class Catalog:
     """The newest version of each function of a user."""
     holds: Mapping[ObjectName, Hold] = field(default_factory=lambda: MappingProxyType({}))
     views: Mapping[ObjectName, View] = field(default_factory=lambda: MappingProxyType({}))
+    indexes: Mapping[ObjectName, Index] = field(default_factory=lambda: MappingProxyType({}))
 
     # ---- finding
 
@@ -72,6 +83,24 @@ class Catalog:
             raise UnknownObject(name, kind="hold", known=sorted(self.holds), position=position)
         return found
 
+    def index(self, name: str, *, position: Position | None = None) -> Index:
+        found = self.indexes.get(ObjectName(name))
+        if found is None:
+            raise UnknownObject(name, kind="index", known=sorted(self.indexes), position=position)
+        return found
+
+    def held(self, name: str) -> Held | None:
+        """The table or index of that name: what keeps its history."""
+        found = self.find(name)
+        return found if isinstance(found, Table) else self.indexes.get(ObjectName(name))
+
+    def indexes_on(self, name: str) -> tuple[Index, ...]:
+        return tuple(index for index in self.indexes.values() if index.on == name)
+
+    def index_of(self, query: QueryId) -> Index | None:
+        """The index that a query keeps."""
+        return next((index for index in self.indexes.values() if index.query == query), None)
+
     def holds_on(self, name: str) -> tuple[Hold, ...]:
         return tuple(hold for hold in self.holds.values() if name in hold.on)
 
@@ -93,6 +122,11 @@ class Catalog:
     def materialized_views(self) -> tuple[MaterializedView, ...]:
         return tuple(found for found in self.objects.values() if isinstance(found, MaterializedView))
 
+    @property
+    def holdable(self) -> tuple[Held, ...]:
+        """What keeps its history: tables, materialized views among them, and indexes."""
+        return (*self.tables, *self.indexes.values())
+
     # ---- who reads and writes what
 
     def origin(self, found: CatalogObject) -> CatalogObject | None:
@@ -109,10 +143,10 @@ class Catalog:
         return tuple(query for query in self.queries.values() if query.sink == name)
 
     def check_free(self, name: str, *, position: Position | None = None) -> None:
-        """Refuse a name that an object, a view or a hold has."""
+        """Refuse a name that an object, a view, an index or a hold has."""
         if name in self.holds:
             raise DuplicateObject(f'hold "{name}" already exists', hint="Take another name.", position=position)
-        taken = self.find(name) or self.views.get(ObjectName(name))
+        taken = self.find(name) or self.views.get(ObjectName(name)) or self.indexes.get(ObjectName(name))
         if taken is not None:
             raise DuplicateObject(
                 f'{taken.KIND} "{name}" already exists',
@@ -123,18 +157,20 @@ class Catalog:
     def check_drop(self, name: str, *, cascade: bool = False, position: Position | None = None) -> None:
         """Refuse to drop what other queries read or write; the query that made the object goes with it.
 
-        Holds on the object are dropped with it when the statement says so.
+        Holds and indexes on the object are dropped with it when the statement says so.
         """
-        found = self.object(name, position=position)
-        holds = sorted(hold.name for hold in self.holds_on(name))
-        if holds and not cascade:
+        found, indexes = self.object(name, position=position), self.indexes_on(name)
+        self.check_holds(found, cascade=cascade, position=position)
+        if indexes and not cascade:
+            names = sorted(index.name for index in indexes)
             raise DependentObjects(
-                f'cannot drop {found.KIND} "{name}" because holds depend on it',
-                detail=f"Held by {', '.join(holds)}.",
-                hint=f"Write CASCADE to drop the holds too, or drop them first: DROP HOLD {holds[0]};",
+                f'cannot drop {found.KIND} "{name}" because indexes depend on it',
+                detail=f"Indexed by {', '.join(names)}.",
+                hint=f"Write CASCADE to drop the indexes too, or drop them first: DROP INDEX {names[0]};",
                 position=position,
             )
-        readers = sorted(query.id for query in self.readers(name))
+        own = {index.query for index in indexes}
+        readers = sorted(query.id for query in self.readers(name) if query.id not in own)
         writers = sorted(query.id for query in self.writers(name) if query.id != found.query)
         if not readers and not writers:
             return
@@ -146,6 +182,17 @@ class Catalog:
             hint=f"Terminate them first: TERMINATE {(readers + writers)[0]};",
             position=position,
         )
+
+    def check_holds(self, found: CatalogObject | Index, *, cascade: bool, position: Position | None = None) -> None:
+        """Refuse to drop what is held, unless the holds are to be dropped too."""
+        holds = sorted(hold.name for hold in self.holds_on(found.name))
+        if holds and not cascade:
+            raise DependentObjects(
+                f'cannot drop {found.KIND} "{found.name}" because holds depend on it',
+                detail=f"Held by {', '.join(holds)}.",
+                hint=f"Write CASCADE to drop the holds too, or drop them first: DROP HOLD {holds[0]};",
+                position=position,
+            )
 
     # ---- changing
 
@@ -182,6 +229,17 @@ class Catalog:
 
     def without_view(self, name: str) -> "Catalog":
         return replace(self, views=MappingProxyType({n: v for n, v in self.views.items() if n != name}))
+
+    def with_index(self, added: Index) -> "Catalog":
+        return replace(self, indexes=MappingProxyType({**self.indexes, added.name: added}))
+
+    def without_indexes(self, *gone: Index) -> "Catalog":
+        """This catalog without indexes, their queries and the holds on them."""
+        rest = {name: index for name, index in self.indexes.items() if index not in gone}
+        smaller = replace(self, indexes=MappingProxyType(rest))
+        for index in gone:
+            smaller = smaller.without_query(index.query).without_holds(*smaller.holds_on(index.name))
+        return smaller
 
     def with_type(self, name: str, type_: SqlType) -> "Catalog":
         return replace(self, types=MappingProxyType({**self.types, name: type_}))

@@ -45,7 +45,7 @@ SYSTEM_TABLES = (
         "mz_catalog",
         "mz_objects",
         "`ID` STRING KEY, `NAME` STRING, `TYPE` STRING",
-        "streams, tables, materialized views and views",
+        "streams, tables, materialized views, views and indexes",
     ),
     SystemTable(
         "mz_catalog",
@@ -82,6 +82,19 @@ SYSTEM_TABLES = (
     ),
     SystemTable(
         "mz_catalog",
+        "mz_indexes",
+        "`ID` STRING KEY, `NAME` STRING, `ON_ID` STRING, `RETAIN_HISTORY_MS` BIGINT, `CREATE_SQL` STRING",
+        "indexes, and what they are on",
+    ),
+    SystemTable(
+        "mz_catalog",
+        "mz_index_columns",
+        "`INDEX_ID` STRING KEY, `INDEX_POSITION` BIGINT KEY, `ON_POSITION` BIGINT, `ON_EXPRESSION` STRING,"
+        " `NULLABLE` BOOLEAN",
+        "what indexes are by: columns of what they are on, by their positions, or expressions over them",
+    ),
+    SystemTable(
+        "mz_catalog",
         "mz_columns",
         "`ID` STRING KEY, `POSITION` INTEGER KEY, `NAME` STRING, `TYPE` STRING, `ROLE` STRING",
         "columns of streams, tables and materialized views; those of the key come first",
@@ -110,7 +123,7 @@ SYSTEM_TABLES = (
         "mz_internal",
         "mz_frontiers",
         "`ID` STRING KEY, `SINCE` BIGINT, `UPPER` BIGINT",
-        "from and up to which times tables and materialized views can be read; no more than a second old",
+        "from and up to which times tables, materialized views and indexes can be read; no more than a second old",
     ),
     SystemTable(
         "mz_internal",

@@ -115,6 +115,15 @@ def blocks(entity: Entity) -> Iterator[Block]:
             rows = [[*(each[key] for key in keys), ", ".join(each["on"])] for each in entity["holds"]]
             yield Grid(("Hold", "At", "Lag ms", "Max lag ms", "Rows pinned", "Advanced", "On"), rows, "holds")
             yield from (f"{each['name']}: {each['reason']}" for each in entity["holds"] if each["reason"])
+        case "indexes":
+            rows = [[each["name"], each["on"], ", ".join(each["by"]), each["state"]] for each in entity["indexes"]]
+            yield Grid(("Index", "On", "By", "State"), rows, "indexes")
+            yield from (f"{each['name']}: {each['reason']}" for each in entity["indexes"] if each["reason"])
+        case "indexDescription":
+            index = entity["indexDescription"]
+            named = {"Index": index["name"], "On": index["on"], "By": ", ".join(index["by"]), "State": index["state"]}
+            yield Pairs(named)
+            yield Grid(("Column", "Type"), [[each["name"], each["type"]] for each in index["columns"]], "columns")
         case "variables":
             rows = [[each["name"], each["value"]] for each in entity["variables"]]
             yield Grid(("Variable", "Value"), rows, "variables")

@@ -121,9 +121,9 @@ class Cluster:
         self._made_of[query] = made_of
 
     def _retain(self, catalog: Catalog) -> None:
-        """Keep the history of each table for as long as its statement says."""
+        """Keep the history of each table and index for as long as its statement says."""
         there = self._store.collections()
-        for table in catalog.tables:
+        for table in catalog.holdable:
             if CollectionId(table.name) in there:
                 window_ms = WINDOW_MS if table.retain_ms is None else table.retain_ms
                 self._store.set_window(CollectionId(table.name), window_ms)
@@ -283,6 +283,8 @@ class Cluster:
             self._store.forget_query(query)
             for state, _ in program.states if program else ():
                 self._store.drop_state(state)
+            if program is not None and program.collection is not None and program.object not in catalog.objects:
+                self._store.drop_collection(program.collection)
         for name in [name for name in self.dataflow.topics if name not in catalog.objects]:
             self.dataflow.forget(name)
             self._store.drop_collection(CollectionId(name))
@@ -294,7 +296,8 @@ class Cluster:
     def drop_strays(self) -> None:
         """Drop what a crash left of objects that are gone. Once, after the first `install`."""
         kept = {p.collection for p in self.dataflow.programs.values()} | {
-            CollectionId(n) for n in (*self._catalog.objects, *(s.full_name for s in SYSTEM_TABLES))
+            CollectionId(n)
+            for n in (*self._catalog.objects, *self._catalog.indexes, *(s.full_name for s in SYSTEM_TABLES))
         }
         for collection in set(self._store.collections()) - kept:
             self._store.drop_collection(collection)

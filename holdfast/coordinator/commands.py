@@ -45,6 +45,7 @@ from holdfast.sql.bound import (
     BoundTerminate,
 )
 from holdfast.sql.bound_hold import BoundCreateHold, BoundDropHold, BoundRenameHold
+from holdfast.sql.bound_index import BoundAlterIndex, BoundCreateIndex, BoundDropIndex
 from holdfast.sql.session import KEPT
 from holdfast.sql.statements import Statement
 
@@ -314,6 +315,12 @@ def _message(bound: Plannable | OfQueries | OfHolds) -> str:
             return f"View {name} created."
         case BoundDropView(name=name):
             return f"View {name} dropped."
+        case BoundCreateIndex(name=name):
+            return f"Index {name} created."
+        case BoundAlterIndex(index):
+            return f"Index {index.name} altered."
+        case BoundDropIndex(index):
+            return f"Index {index.name} dropped."
         case BoundDropFunction(name=name):
             return f"Function {name} dropped."
         case BoundDrop(target=target):

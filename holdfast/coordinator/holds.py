@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from threading import Lock
 
-from holdfast.catalog.objects import Hold, Table
+from holdfast.catalog.objects import Hold
 from holdfast.catalog.snapshot import Catalog
 from holdfast.coordinator.advances import Advances
 from holdfast.errors import HoldTimeError, ReadError
@@ -67,8 +67,8 @@ class Holds:
     # -- statements ----------------------------------------------------------------------------------
 
     def await_built(self, names: Sequence[str]) -> None:
-        """Wait for tables that are being built. Never on the coordinator's thread, which builds them."""
-        tables = [found for name in names if isinstance(found := self._catalog().find(name), Table)]
+        """Wait for tables and indexes that are being built. Never on the coordinator's thread, which builds them."""
+        tables = [found for name in names if (found := self._catalog().held(name)) is not None]
         deadline = time.monotonic() + PATIENCE
         while any(map(self._times.building, tables)) and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -250,8 +250,8 @@ class Holds:
 
     def _frontier_of(self, name: ObjectName) -> Time | None:
         """The upper of an object, as it is now; None while it is being built."""
-        found = self._catalog().find(name)
-        return self._times.upper(found) if isinstance(found, Table) else None
+        found = self._catalog().held(name)
+        return self._times.upper(found) if found is not None else None
 
     def _upper(self, hold: Hold) -> Time | None:
         uppers = [upper for name in hold.on if (upper := self._frontier_of(name)) is not None]

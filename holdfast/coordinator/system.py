@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from holdfast.catalog.objects import CatalogObject, MaterializedView, Stream, Table
+from holdfast.catalog.objects import CatalogObject, Index, MaterializedView, Stream, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.catalog.system import QUERY, SYSTEM_TABLES
 from holdfast.coordinator.clock import Clock
 from holdfast.coordinator.cluster import WINDOW_MS, Cluster
-from holdfast.names import CollectionId
+from holdfast.names import CollectionId, show
 from holdfast.runtime.store import schemas
 from holdfast.runtime.store.port import Layout, Store, Time
 from holdfast.types import Role
@@ -81,10 +81,10 @@ class SystemTables:
 
     def _frontiers(self) -> Sequence[Row]:
         found = []
-        for table in self._catalog().tables:
-            if CollectionId(table.name) in self._store.collections():
-                frontier = self._store.frontier(CollectionId(table.name))
-                found.append((table.name, frontier.since, frontier.upper))
+        for kept in self._catalog().holdable:
+            if CollectionId(kept.name) in self._store.collections():
+                frontier = self._store.frontier(CollectionId(kept.name))
+                found.append((kept.name, frontier.since, frontier.upper))
         return found
 
 
@@ -105,7 +105,21 @@ def _upserts(rows: Mapping[Row, Row | None], layout: Layout) -> pa.Table:
 def _of_catalog(catalog: Catalog) -> Told:
     everything = list(catalog.objects.values())
     return {
-        "mz_objects": [(each.name, each.name, each.KIND) for each in (*everything, *catalog.views.values())],
+        "mz_objects": [
+            (each.name, each.name, each.KIND)
+            for each in (*everything, *catalog.views.values(), *catalog.indexes.values())
+        ],
+        "mz_indexes": [
+            (
+                index.name,
+                index.name,
+                index.on,
+                WINDOW_MS if index.retain_ms is None else index.retain_ms,
+                index.statement,
+            )
+            for index in catalog.indexes.values()
+        ],
+        "mz_index_columns": [row for index in catalog.indexes.values() for row in _index_columns(index)],
         "mz_tables": [
             (*_common(t), t.query, _retained_ms(t), t.statement)
             for t in everything
@@ -135,6 +149,15 @@ def _reads(view: MaterializedView, catalog: Catalog) -> Iterable[str]:
 def _common(found: CatalogObject) -> Row:
     formats = found.formats
     return found.name, found.name, found.topic, formats.key_format.format, formats.value_format.format
+
+
+def _index_columns(index: Index) -> Iterable[Row]:
+    """A column is told by its position, anything else by its text."""
+    schema = index.schema
+    positions = {show(c.name): i for i, c in enumerate((*schema.key, *schema.value, *schema.headers), start=1)}
+    for place, text in enumerate(index.by, start=1):
+        at = positions.get(text)
+        yield index.name, place, at, None if at is not None else text, at is None or at > len(schema.key)
 
 
 def _columns(found: CatalogObject) -> Iterable[Row]:

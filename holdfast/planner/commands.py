@@ -38,6 +38,7 @@ from holdfast.sql.bound import (
     BoundTerminate,
 )
 from holdfast.sql.bound_hold import BoundCreateHold, BoundDropHold, BoundRenameHold
+from holdfast.sql.bound_index import BoundAlterIndex, BoundCreateIndex, BoundDropIndex
 from holdfast.sql.parse import parse
 
 OfQueries = BoundTerminate | BoundPause | BoundResume
@@ -112,6 +113,12 @@ def _id(bound: Plannable) -> CommandId:
             return CommandId(CommandType.VIEW, bound.name, CommandAction.CREATE)
         case BoundDropView():
             return CommandId(CommandType.VIEW, bound.name, CommandAction.DROP)
+        case BoundCreateIndex():
+            return CommandId(CommandType.INDEX, bound.name, CommandAction.CREATE)
+        case BoundAlterIndex():
+            return CommandId(CommandType.INDEX, bound.index.name, CommandAction.ALTER)
+        case BoundDropIndex():
+            return CommandId(CommandType.INDEX, bound.index.name, CommandAction.DROP)
         case BoundDropFunction():
             return CommandId(CommandType.FUNCTION, bound.name, CommandAction.DROP)
         case _:
@@ -130,6 +137,10 @@ def _kept(bound: Plannable) -> Mapping[str, str]:
             return {**topic_properties(bound.target.topic_settings), **retained}
         case BoundAlter(retains=True):
             return {RETAIN_MS: "" if bound.retain_ms is None else str(bound.retain_ms)}
+        case BoundCreateIndex(retain_ms=int(kept)):
+            return {RETAIN_MS: str(kept)}
+        case BoundAlterIndex(retain_ms=kept):
+            return {RETAIN_MS: "" if kept is None else str(kept)}
         case BoundDrop(delete_topic=True):
             return {DELETE_TOPIC: "true"}
         case _:

@@ -2,11 +2,13 @@
 
 from holdfast.catalog.objects import Stream
 from holdfast.names import ObjectName, QueryId
+from holdfast.planner.index import plan_index
 from holdfast.planner.query import plan_insert, plan_steps
 from holdfast.planner.upgrade import check_upgrade
 from holdfast.runtime.functions.user import PYTHON, UserFunction
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.plan.ddl import (
+    AlterIndex,
     AlterSource,
     CreateFunction,
     CreateMaterializedView,
@@ -15,6 +17,7 @@ from holdfast.runtime.plan.ddl import (
     CreateView,
     DdlCommand,
     DropFunction,
+    DropIndex,
     DropSource,
     DropType,
     DropView,
@@ -41,6 +44,7 @@ from holdfast.sql.bound import (
     BoundQuery,
     Target,
 )
+from holdfast.sql.bound_index import BoundAlterIndex, BoundCreateIndex, BoundDropIndex
 from holdfast.sql.statements import ObjectKind
 from holdfast.types import Schema
 
@@ -55,6 +59,9 @@ Plannable = (
     | BoundDropFunction
     | BoundCreateView
     | BoundDropView
+    | BoundCreateIndex
+    | BoundAlterIndex
+    | BoundDropIndex
     | BoundAlter
 )
 """The statements that become commands with a plan."""
@@ -88,6 +95,12 @@ def plan(bound: Plannable, *, text: str, number: int) -> Plan:
             return _ddl(text, CreateView(view_name=bound.name, sources=bound.sources, definition=text))
         case BoundDropView():
             return _ddl(text, DropView(view_name=bound.name))
+        case BoundCreateIndex():
+            return plan_index(bound, text=text, number=number)
+        case BoundAlterIndex():
+            return _ddl(text, AlterIndex(index_name=bound.index.name))
+        case BoundDropIndex():
+            return _ddl(text, DropIndex(index_name=bound.index.name))
         case BoundDropFunction():
             return _ddl(text, DropFunction(function_name=bound.name))
         case BoundAlter():

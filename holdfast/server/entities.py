@@ -41,6 +41,7 @@ from holdfast.sql.bound import (
     BoundTerminate,
 )
 from holdfast.sql.bound_hold import BoundAdvanceHold, BoundCreateHold, BoundDropHold, BoundRenameHold
+from holdfast.sql.bound_index import BoundAlterIndex, BoundCreateIndex, BoundDropIndex
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.session import KNOWN, TRANSACTION
 from holdfast.sql.statements import ExplainFormat
@@ -98,6 +99,12 @@ def command_id(bound: BoundStatement) -> str:
             return f"view/{quote(name)}/create"
         case BoundDropView(name=name):
             return f"view/{quote(name)}/drop"
+        case BoundCreateIndex(name=name):
+            return f"index/{quote(name)}/create"
+        case BoundAlterIndex(index=index):
+            return f"index/{quote(index.name)}/alter"
+        case BoundDropIndex(index=index):
+            return f"index/{quote(index.name)}/drop"
         case BoundDropFunction(name=name):
             return f"function/{quote(name)}/drop"
         case BoundTerminate(queries=queries):

@@ -16,6 +16,7 @@ from holdfast.errors import (
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.functions.registry import function
 from holdfast.server import entities
+from holdfast.server.indexes import described_index, listed_indexes
 from holdfast.server.problems import Code, Json, Problem, statement_problem, too_deep
 from holdfast.server.pushes import Pushes
 from holdfast.server.requests import Asked
@@ -47,6 +48,7 @@ from holdfast.sql.bound import (
     BoundTerminate,
 )
 from holdfast.sql.bound_hold import BoundAdvanceHold, BoundCreateHold, BoundDropHold, BoundRenameHold
+from holdfast.sql.bound_index import BoundAlterIndex, BoundCreateIndex, BoundDropIndex
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.session import TRANSACTION
@@ -176,6 +178,9 @@ class _Run:
                 | BoundDropFunction()
                 | BoundCreateView()
                 | BoundDropView()
+                | BoundCreateIndex()
+                | BoundAlterIndex()
+                | BoundDropIndex()
                 | BoundDrop()
                 | BoundTerminate()
                 | BoundPause()
@@ -219,6 +224,8 @@ class _Run:
                 return entities.query_description(text, timed)
             case BoundExplain() | sql.ExplainQuery():
                 return self._explain(bound, text)
+            case sql.Describe(name=name) if name.text in self._service.catalog.indexes:
+                return described_index(text, self._service.catalog.index(name.text), self._service.queries())
             case sql.Describe(name=name, extended=extended):
                 catalog = self._service.catalog
                 if name.text in catalog.views:
@@ -336,6 +343,10 @@ class _Run:
                 return entities.variables(text, self._variables)
             case sql.Listing.HOLDS:
                 return entities.listed_holds(text, service.holds())
+            case sql.Listing.INDEXES:
+                on = None if asked.on is None else asked.on.text
+                found_on = catalog.indexes.values() if on is None else catalog.indexes_on(on)
+                return listed_indexes(text, found_on, service.queries())
             case _:
                 assert_never(asked.listing)
 

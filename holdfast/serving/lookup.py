@@ -4,7 +4,7 @@ Most of such a query is its parsing, its binding and the planning of its read: h
 clients ask for at the same time are found by one read.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +17,13 @@ from holdfast.runtime.expressions.scope import Scope
 from holdfast.runtime.expressions.tree import Binary, ColumnRef, Expression, IntegerLiteral, Operator, StringLiteral
 from holdfast.runtime.expressions.typing import type_of
 from holdfast.runtime.store.port import Time
+from holdfast.serving.paths import ReadStore
 from holdfast.serving.projection import Projection
-from holdfast.serving.pull import ReadStore, as_declared
+from holdfast.serving.pull import as_declared
 from holdfast.serving.results import ResultColumn
 from holdfast.serving.times import Times
 from holdfast.sql.bound import BoundSelect
+from holdfast.sql.walk import conjuncts
 from holdfast.types import Scalar, SqlType
 
 Key = tuple[str | int, ...]
@@ -118,15 +120,6 @@ def key_lookup(bound: BoundSelect, store: ReadStore) -> KeyLookup | None:
     if given.keys() != {column.name for column in relation.schema.key}:
         return None
     return KeyLookup(bound, [given[column.name] for column in relation.schema.key], store)
-
-
-def conjuncts(condition: Expression) -> Iterator[Expression]:
-    match condition:
-        case Binary(operator=Operator.AND, left=left, right=right):
-            yield from conjuncts(left)
-            yield from conjuncts(right)
-        case _:
-            yield condition
 
 
 def _named_key(condition: Expression, relation: CatalogObject) -> tuple[str, Constant] | None:

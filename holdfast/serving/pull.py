@@ -1,7 +1,5 @@
 """Pull queries: the rows of a table as of the latest final time, or of the one that is asked for."""
 
-from typing import Protocol
-
 import pyarrow as pa
 
 from holdfast.catalog.objects import Table
@@ -9,15 +7,13 @@ from holdfast.errors import NotSupported
 from holdfast.names import CollectionId
 from holdfast.runtime.expressions.physical import Dialect, arrow_type
 from holdfast.runtime.spark.engine import Engine
-from holdfast.runtime.store.port import SqlReader, Store, Time
+from holdfast.runtime.store.port import Store, Time
+from holdfast.serving.paths import Access, Paths, ReadStore, paths_to
 from holdfast.serving.projection import Projection, on_spark
 from holdfast.serving.results import PullResult
 from holdfast.serving.times import Times
 from holdfast.sql.bound import BoundSelect
-
-
-class ReadStore(Store, SqlReader, Protocol):
-    """What reads need of a store."""
+from holdfast.sql.walk import conjuncts
 
 
 def pull(bound: BoundSelect, store: ReadStore, engine: Engine, times: Times) -> PullResult:
@@ -27,16 +23,30 @@ def pull(bound: BoundSelect, store: ReadStore, engine: Engine, times: Times) -> 
             f'stream "{bound.relation.name}" cannot be read by a pull query',
             hint="Write EMIT CHANGES to follow it.",
         )
-    projection = Projection(bound)
-    collection = CollectionId(bound.relation.name)
-    with times.reading([bound.relation], bound.as_of) as choice:
+    projection, paths = Projection(bound), select_paths(bound, store)
+    with times.reading([bound.relation], bound.as_of, paths.indexes) as choice:
+        access = paths.at(choice.readable)
         if projection.dialect is Dialect.DUCKDB:
-            key = projection.key_condition(collection, store)
+            key = projection.key_condition(access.collection, store) if access.by_key else None
             sql = projection.select("t", Dialect.DUCKDB, key=key, limit=bound.limit)
-            rows = store.evaluate(sql, {"t": (collection, choice.time)})
+            rows = store.evaluate(sql, {"t": access.relation(choice.time)})
         else:
-            rows = on_spark(engine, projection, whole(store, collection, choice.time), bound.limit)
+            rows = on_spark(engine, projection, rows_of(access, store, choice.time), bound.limit)
     return PullResult(projection.columns, as_declared(rows, projection), choice.time, choice.notice)
+
+
+def select_paths(bound: BoundSelect, store: ReadStore) -> Paths:
+    """The ways to the rows of a SELECT that is answered once."""
+    assert isinstance(bound.relation, Table)
+    collection = CollectionId(bound.relation.name)
+    named = collection in store.collections() and Projection(bound).key_condition(collection, store) is not None
+    return paths_to(bound.relation, list(conjuncts(bound.where)), bound.indexes, store, by_key=named)
+
+
+def rows_of(access: Access, store: ReadStore, at: Time) -> pa.Table:
+    """The rows that an access leads to, for who evaluates them elsewhere."""
+    found = access.rows(store, at)
+    return whole(store, access.collection, at) if found is None else found
 
 
 def whole(store: Store, collection: CollectionId, at: Time) -> pa.Table:

@@ -1,13 +1,15 @@
 """Queries that read several objects or compute over many rows: evaluated where the rows are, all at one time."""
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from holdfast.errors import HoldfastError, ReadError
-from holdfast.names import CollectionId
 from holdfast.runtime.expressions.physical import Dialect, arrow_type
 from holdfast.runtime.spark.engine import Engine, Round
 from holdfast.runtime.store.port import Time
-from holdfast.serving.pull import ReadStore, whole
+from holdfast.serving.paths import Access, Paths, ReadStore, paths_to
+from holdfast.serving.pull import rows_of
 from holdfast.serving.results import PullResult, ResultColumn
 from holdfast.serving.times import Times
 from holdfast.sql.bound_read import BoundRead
@@ -16,17 +18,34 @@ from holdfast.sql.bound_read import BoundRead
 def read(bound: BoundRead, store: ReadStore, engine: Engine, times: Times) -> PullResult:
     """Answer a query once."""
     columns = tuple(ResultColumn(column.name, column.type) for column in bound.columns)
-    with times.reading(bound.tables, bound.as_of) as choice:
-        return PullResult(columns, rows_at(bound, choice.time, store, engine), choice.time, choice.notice)
+    paths = read_paths(bound, store)
+    usable = {index.name: index for each in paths.values() for index in each.indexes}
+    with times.reading(bound.tables, bound.as_of, list(usable.values())) as choice:
+        accesses = {name: each.at(choice.readable) for name, each in paths.items()}
+        rows = rows_at(bound, choice.time, store, engine, accesses)
+        return PullResult(columns, rows, choice.time, choice.notice)
 
 
-def rows_at(bound: BoundRead, time: Time, store: ReadStore, engine: Engine) -> pa.Table:
-    """The rows of a query at a time that its reader holds: `r0`, `r1`, … in the types of its columns."""
+def read_paths(bound: BoundRead, store: ReadStore) -> dict[str, Paths]:
+    """The ways to the rows of each relation of a query."""
+    return {
+        name: paths_to(table, bound.conditions.get(name, ()), bound.indexes, store, by_key=False)
+        for name, table in bound.relations
+    }
+
+
+def rows_at(
+    bound: BoundRead, time: Time, store: ReadStore, engine: Engine, accesses: Mapping[str, Access] | None = None
+) -> pa.Table:
+    """The rows of a query at a time that its reader holds: `r0`, `r1`, … in the types of its columns.
+
+    By the ways that are given, or through all rows of its tables.
+    """
+    ways = accesses or {name: Access(table) for name, table in bound.relations}
     if bound.dialect is Dialect.DUCKDB:
-        relations = {name: (CollectionId(table.name), time) for name, table in bound.relations}
-        rows = store.evaluate(bound.sql, relations)
+        rows = store.evaluate(bound.sql, {name: way.relation(time) for name, way in ways.items()})
     else:
-        tables = {name: whole(store, CollectionId(table.name), time) for name, table in bound.relations}
+        tables = {name: rows_of(way, store, time) for name, way in ways.items()}
         try:
             rows = engine.select(bound.sql, Round(tables, {}))
         except HoldfastError:

@@ -8,8 +8,9 @@ import pyarrow as pa
 from holdfast.runtime.expressions.physical import Dialect
 from holdfast.runtime.spark.engine import Engine, Round
 from holdfast.serving.follow import Widths
+from holdfast.serving.paths import ReadStore
 from holdfast.serving.projection import Projection, on_spark
-from holdfast.serving.pull import ReadStore, as_declared
+from holdfast.serving.pull import as_declared
 from holdfast.serving.shared import Shared
 
 KEPT_BATCHES = 8

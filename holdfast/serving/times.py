@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic, sleep
 
-from holdfast.catalog.objects import CatalogObject, Table
+from holdfast.catalog.objects import CatalogObject, Held, Index, Table
 from holdfast.catalog.system import is_system
 from holdfast.errors import ReadError
 from holdfast.names import CollectionId, ObjectName, QueryId
 from holdfast.runtime.progress import Progress, Status
-from holdfast.runtime.store.port import Store, Time
+from holdfast.runtime.store.port import Frontier, Store, Time
 from holdfast.serving.timestamps import Bounds, NamedHold, TimeChoice, choose, no_valid_time
 from holdfast.sql.moments import BoundAsOf
 
@@ -47,8 +47,8 @@ class Times:
         """The latest time that is final for what is kept current."""
         return self._read_time()
 
-    def upper(self, table: Table) -> Time | None:
-        """The upper of a table as it is now; None while it is being built, or never was."""
+    def upper(self, table: Held) -> Time | None:
+        """The upper of a table or index as it is now; None while it is being built, or never was."""
         progress, collection = self._progress(_keeper(table)), CollectionId(table.name)
         if progress is not None and progress.status is Status.RUNNING:
             self._store.set_upper([collection], Time(self._read_time() + 1))
@@ -60,8 +60,8 @@ class Times:
         assert isinstance(relation, Table)
         return self.latest(relation)
 
-    def building(self, relation: CatalogObject) -> bool:
-        """Whether a table has no readable time yet but will have one."""
+    def building(self, relation: CatalogObject | Index) -> bool:
+        """Whether a table or index has no readable time yet but will have one."""
         progress = self._progress(_keeper(relation))
         return progress is not None and progress.status is Status.BUILDING
 
@@ -81,30 +81,38 @@ class Times:
         notice = f'{table.KIND} "{table.name}" is not kept current, its query {bounds.frozen}'
         return Readable(Time(bounds.frontier.upper - 1), notice)
 
-    def choose(self, tables: Sequence[Table], as_of: BoundAsOf | None = None) -> TimeChoice:
-        """The time at which tables are read together. It may be in the future; nothing is held."""
+    def choose(
+        self, tables: Sequence[Table], as_of: BoundAsOf | None = None, indexes: Sequence[Index] = ()
+    ) -> TimeChoice:
+        """The time at which tables are read together. It may be in the future; nothing is held.
+
+        A table can also be read where one of `indexes`, which have all its columns, still has what it was.
+        """
         if any(map(is_system, tables)):
             self._before()
         for table in tables:
             self._await_built(table)
         now = self._read_time()
-        return choose([self._bounds(table, now) for table in tables], now, as_of)
+        return choose([self._bounds(table, now, indexes) for table in tables], now, as_of)
 
-    def left_ms(self, tables: Sequence[Table], as_of: BoundAsOf | None) -> int:
+    def left_ms(self, tables: Sequence[Table], as_of: BoundAsOf | None, indexes: Sequence[Index] = ()) -> int:
         """Milliseconds until the time that is wanted is final; 0 when it is. Errors as `choose` has them."""
         if as_of is None:
             return 0
-        choice = self.choose(tables, as_of)
+        choice = self.choose(tables, as_of, indexes)
         return max(0, choice.time - self._read_time())
 
     @contextmanager
-    def reading(self, tables: Sequence[Table], as_of: BoundAsOf | None = None) -> Iterator[TimeChoice]:
+    def reading(
+        self, tables: Sequence[Table], as_of: BoundAsOf | None = None, indexes: Sequence[Index] = ()
+    ) -> Iterator[TimeChoice]:
         """The time at which tables are read together, kept readable for the length of the block.
 
-        A time in the future is waited for, unless one of the tables stops short of it.
+        A time in the future is waited for, unless one of the tables stops short of it. What is `readable` then is each
+        table, or an index on it, or both.
         """
         with ExitStack() as held:
-            choice = self._held(tables, as_of, held)
+            choice = self._held(tables, as_of, indexes, held)
             while self._read_time() < choice.time:
                 for table in tables:
                     now = self._read_time()
@@ -113,30 +121,71 @@ class Times:
                         raise no_valid_time([self._bounds(each, now) for each in tables], choice.time, as_of)
                 sleep(LOOK_AGAIN)
             running = [CollectionId(b.name) for b in choice.bounds if b.frozen is None]
+            running += [CollectionId(index.name) for index in indexes if self._runs(index)]
             self._store.set_upper(running, Time(choice.time + 1))
-            yield choice
+            readable = tuple(name for name in choice.readable if self._reaches(name, choice.time))
+            yield replace(choice, readable=readable)
 
-    def _held(self, tables: Sequence[Table], as_of: BoundAsOf | None, held: ExitStack) -> TimeChoice:
-        """A choice with a hold on each table. Where since moved on between the two, the choice is made again."""
+    def _held(
+        self, tables: Sequence[Table], as_of: BoundAsOf | None, indexes: Sequence[Index], held: ExitStack
+    ) -> TimeChoice:
+        """A choice with a hold on each table or on indexes of it. Where since moved on between the two, the choice is
+        made again."""
         while True:
-            choice = self.choose(tables, as_of)
+            choice = self.choose(tables, as_of, indexes)
             with ExitStack() as taken:
-                try:
-                    for table in tables:
-                        token = self._store.hold(CollectionId(table.name), choice.time)
-                        taken.callback(self._store.release, token)
-                except ReadError:
-                    continue
-                held.push(taken.pop_all())
-                return choice
+                names: list[ObjectName] = []
+                for table in tables:
+                    paths = [table.name, *(index.name for index in indexes if index.on == table.name)]
+                    kept = [name for name in paths if self._hold(name, choice.time, taken)]
+                    if not kept:
+                        break
+                    names += kept
+                else:
+                    held.push(taken.pop_all())
+                    return replace(choice, readable=tuple(names))
+
+    def _hold(self, name: ObjectName, time: Time, taken: ExitStack) -> bool:
+        collection = CollectionId(name)
+        if collection not in self._store.collections():
+            return False
+        try:
+            token = self._store.hold(collection, time)
+        except ReadError:
+            return False
+        taken.callback(self._store.release, token)
+        return True
+
+    def _runs(self, index: Index) -> bool:
+        progress = self._progress(index.query)
+        return progress is not None and progress.status is Status.RUNNING
+
+    def _reaches(self, name: ObjectName, time: Time) -> bool:
+        """Whether something is final at a time; an index that is not kept current may not be."""
+        return self._store.frontier(CollectionId(name)).upper > time
 
     def _await_built(self, table: Table) -> None:
         deadline = monotonic() + PATIENCE
         while self.building(table) and monotonic() < deadline:
             sleep(LOOK_AGAIN)
 
-    def _bounds(self, table: Table, now: Time) -> Bounds:
-        """Of a table that is readable; else why it is not."""
+    def _bounds(self, table: Table, now: Time, indexes: Sequence[Index] = ()) -> Bounds:
+        """Of a table that is readable, itself or through indexes; else why it is not."""
+        bounds = self._own_bounds(table, now)
+        since = [self._since(index, bounds.frontier.since) for index in indexes if index.on == table.name]
+        least = min([bounds.frontier.since, *since])
+        return replace(bounds, frontier=Frontier(least, bounds.frontier.upper))
+
+    def _since(self, index: Index, own: Time) -> Time:
+        """From where on an index can stand for its table, which has `own` itself: if it goes on up to there."""
+        collection = CollectionId(index.name)
+        if collection not in self._store.collections():
+            return own
+        frontier = self._store.frontier(collection)
+        reaches = self._runs(index) or frontier.upper > own
+        return frontier.since if frontier.upper > 0 and reaches else own
+
+    def _own_bounds(self, table: Table, now: Time) -> Bounds:
         collection, progress = CollectionId(table.name), self._progress(_keeper(table))
         holds = tuple(self._holds(table.name))
         if progress is not None and progress.status is Status.BUILDING:
@@ -162,5 +211,5 @@ def _stopped(progress: Progress | None) -> str:
     return "is paused" if progress.status is Status.PAUSED else f"stopped: {progress.reason}"
 
 
-def _keeper(relation: CatalogObject) -> QueryId:
+def _keeper(relation: CatalogObject | Index) -> QueryId:
     return relation.query or QueryId(f"TABLE_{relation.name}")

@@ -52,13 +52,17 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class TimeChoice:
-    """The time of a read. `by` is the object whose bound decided, if one did; `notice` says what a user should know."""
+    """The time of a read. `by` is the object whose bound decided, if one did; `notice` says what a user should know.
+
+    `readable` are the objects and indexes that are held at the time, once something is.
+    """
 
     time: Time
     bounds: tuple[Bounds, ...]
     decided: Decider
     by: ObjectName | None = None
     notice: str | None = None
+    readable: tuple[ObjectName, ...] = ()
 
 
 def choose(bounds: Sequence[Bounds], now: Time, as_of: BoundAsOf | None = None) -> TimeChoice:

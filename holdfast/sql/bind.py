@@ -13,6 +13,7 @@ from holdfast.sql.bind_assert import bind_assert_topic
 from holdfast.sql.bind_create import bind_create_as, bind_create_source
 from holdfast.sql.bind_function import bind_create_function, bind_drop_function, versioned
 from holdfast.sql.bind_hold import bind_advance_hold, bind_create_hold, bind_drop_hold, bind_rename_hold
+from holdfast.sql.bind_index import bind_alter_index, bind_create_index, bind_drop_index
 from holdfast.sql.bind_insert import bind_insert
 from holdfast.sql.bind_insert_select import bind_insert_select
 from holdfast.sql.bind_materialized import bind_create_materialized
@@ -79,12 +80,18 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
             return bind_create_view(statement, catalog)
         case sql.DropView():
             return bind_drop_view(statement, catalog)
+        case sql.CreateIndex():
+            return bind_create_index(statement, catalog)
+        case sql.AlterIndex():
+            return bind_alter_index(statement, catalog)
+        case sql.DropIndex():
+            return bind_drop_index(statement, catalog)
         case sql.DropFunction():
             return bind_drop_function(statement, catalog)
         case sql.Alter():
             return bind_alter(statement, catalog)
         case sql.Terminate():
-            return BoundTerminate(queries=_queries(statement, catalog))
+            return _bind_terminate(statement, catalog)
         case sql.Pause():
             return BoundPause(queries=_queries(statement, catalog))
         case sql.Print():
@@ -121,7 +128,8 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
         case sql.Describe(name=sql.Identifier(text=text)) if text in catalog.views:
             return statement
         case sql.Describe():
-            catalog.relation(statement.name.text, position=statement.name.position)
+            if statement.name.text not in catalog.indexes:
+                catalog.relation(statement.name.text, position=statement.name.position)
             return statement
         case sql.DescribeFunction():
             if statement.name.text.upper() not in catalog.functions:
@@ -132,6 +140,9 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
             return statement
         case sql.UnsetProperty():
             check_property(statement.name, None, position=statement.position)
+            return statement
+        case sql.Show(on=sql.Identifier() as on):
+            catalog.relation(on.text, position=on.position)
             return statement
         case sql.Show() | sql.Define() | sql.Undefine() | sql.Begin() | sql.End():
             return statement
@@ -178,6 +189,18 @@ def _bind_drop(statement: sql.Drop, catalog: Catalog) -> BoundDrop | BoundNothin
     catalog.check_drop(name, cascade=statement.cascade, position=position)
     refuse_dependent_views(f'{found.KIND} "{name}"', name, catalog, statement)
     return BoundDrop(target=found, delete_topic=statement.delete_topic)
+
+
+def _bind_terminate(statement: sql.Terminate, catalog: Catalog) -> BoundTerminate:
+    """The query of an index ends with the index."""
+    queries = _queries(statement, catalog)
+    if statement.query is not None and (index := catalog.index_of(queries[0].id)) is not None:
+        raise DependentObjects(
+            f'query {queries[0].id} keeps index "{index.name}"',
+            hint=f"Drop the index instead: DROP INDEX {index.name};",
+            position=statement.query.position,
+        )
+    return BoundTerminate(queries=tuple(query for query in queries if catalog.index_of(query.id) is None))
 
 
 def _queries(statement: sql.Terminate | sql.Pause | sql.Resume, catalog: Catalog) -> tuple[QueryEntry, ...]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from holdfast.catalog.objects import Stream, Table
+from holdfast.catalog.objects import Held, Stream
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import BadTime, BindError, WrongObjectKind
 from holdfast.names import ObjectName
@@ -51,10 +51,11 @@ def bind_drop_hold(statement: sql.DropHold, catalog: Catalog) -> BoundDropHold |
     return BoundDropHold(catalog.hold(statement.name.text, position=statement.name.position))
 
 
-def _objects(names: Sequence[sql.Identifier], catalog: Catalog) -> tuple[Table, ...]:
-    found: list[Table] = []
+def _objects(names: Sequence[sql.Identifier], catalog: Catalog) -> tuple[Held, ...]:
+    found: list[Held] = []
     for name in names:
-        named = catalog.object(name.text, kind="table", position=name.position)
+        index = catalog.indexes.get(ObjectName(name.text))
+        named = index or catalog.object(name.text, kind="table or index", position=name.position)
         if isinstance(named, Stream):
             raise WrongObjectKind(
                 f'a hold cannot be on "{name.text}", which is a stream',

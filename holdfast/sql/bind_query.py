@@ -244,6 +244,7 @@ def _bind_followed(select: sql.Select, catalog: Catalog) -> BoundSelect:
         where=where,
         limit=select.limit,
         as_of=bind_as_of(select.as_of),
+        indexes=catalog.indexes_on(relation.source.object.name),
     )
 
 

@@ -44,12 +44,15 @@ def compiled(select: sql.Select, catalog: Catalog, dialect: Dialect) -> BoundRea
     """The query as the SQL of one dialect; `NotRenderable` where that has no proven form of it."""
     compiler = ReadCompiler(partial(_find, catalog), dialect)
     block = compiler.query(select)
+    tables = {table.name: table for table in compiler.relations.values()}
     return BoundRead(
         sql=block.sql,
         dialect=dialect,
         columns=block.columns,
         relations=tuple(compiler.relations.items()),
         as_of=bind_as_of(select.as_of),
+        indexes=tuple(index for table in tables.values() for index in catalog.indexes_on(table.name)),
+        conditions=compiler.conditions,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from holdfast.catalog.objects import CatalogObject, Hold, QueryEntry, Stream, Table, TopicSettings
+from holdfast.catalog.objects import CatalogObject, Hold, Index, QueryEntry, Stream, Table, TopicSettings
 from holdfast.errors import Position
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.expressions.tree import Call, Expression
@@ -17,6 +17,7 @@ from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.steps import JoinType
 from holdfast.runtime.plan.windows import WindowExpression, WindowInfo
 from holdfast.sql.bound_hold import BoundAdvanceHold, BoundCreateHold, BoundDropHold, BoundRenameHold
+from holdfast.sql.bound_index import BoundAlterIndex, BoundCreateIndex, BoundDropIndex
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.moments import BoundAsOf, Moment
 from holdfast.sql.relation import BoundSource
@@ -267,6 +268,8 @@ class BoundSelect:
     where: Expression | None = None
     limit: int | None = None
     as_of: BoundAsOf | None = None
+    indexes: tuple[Index, ...] = ()
+    """Those on what it reads."""
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -327,6 +330,9 @@ BoundStatement = (
     | BoundDropFunction
     | BoundCreateView
     | BoundDropView
+    | BoundCreateIndex
+    | BoundAlterIndex
+    | BoundDropIndex
     | BoundAlter
     | BoundTerminate
     | BoundPause

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from holdfast.catalog.objects import Hold, Table
+from holdfast.catalog.objects import Held, Hold
 from holdfast.names import ObjectName
 from holdfast.sql.moments import Moment
 
@@ -12,7 +12,7 @@ class BoundCreateHold:
     """A hold to be placed: `at` a time, or at the least that all of its objects can be read at."""
 
     name: ObjectName
-    on: tuple[Table, ...]
+    on: tuple[Held, ...]
     at: Moment | None
     max_lag_ms: int
 

@@ -1,9 +1,11 @@
 """A query that reads several objects, or computes more than a row at a time, as the SQL that engines run."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from holdfast.catalog.objects import Table
+from holdfast.catalog.objects import Index, Table
 from holdfast.runtime.expressions.physical import Dialect
+from holdfast.runtime.expressions.tree import Expression
 from holdfast.sql.moments import BoundAsOf
 from holdfast.types import Column
 
@@ -21,7 +23,11 @@ class BoundRead:
     columns: tuple[Column, ...]
     relations: tuple[tuple[str, Table], ...]
     as_of: BoundAsOf | None = None
+    indexes: tuple[Index, ...] = ()
+    """Those on what it reads."""
+    conditions: Mapping[str, tuple[Expression, ...]] = field(default_factory=dict)
+    """By relation: what its rows must satisfy for the query to have any use for them."""
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        return tuple(table for _, table in self.relations)
+        return tuple({table.name: table for _, table in self.relations}.values())

@@ -136,6 +136,18 @@ MANUAL: Mapping[str, Entry] = {
         "Say for how long a materialized view keeps its history.",
         "ALTER MATERIALIZED VIEW busy_cities SET (RETAIN HISTORY FOR '2h');",
     ),
+    "create_index": Entry(
+        "CREATE INDEX",
+        "Keep the rows of a table by expressions over them, so that queries that compare these with constants find "
+        "their rows at once. An index has a history of its own.",
+        "CREATE INDEX by_total ON per_city (total) WITH (RETAIN HISTORY FOR '1h');",
+    ),
+    "alter_index": Entry(
+        "ALTER INDEX",
+        "Change for how long an index keeps its history.",
+        "ALTER INDEX by_total SET (RETAIN HISTORY FOR '2h');",
+    ),
+    "drop_index": Entry("DROP INDEX", "Forget an index; what it is on stays.", "DROP INDEX by_total;"),
     "begin": Entry(
         "BEGIN",
         "Answer the queries that follow for one time, or change holds together, until COMMIT or ROLLBACK.",

@@ -5,19 +5,21 @@ name of a user meets an engine.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import count
 
 from holdfast.catalog.objects import Table
 from holdfast.errors import BindError, NotSupported, TypeMismatch
 from holdfast.runtime.expressions.coercion import common_type
 from holdfast.runtime.expressions.physical import Dialect
-from holdfast.runtime.expressions.tree import BooleanLiteral
+from holdfast.runtime.expressions.tree import BooleanLiteral, ColumnRef, Expression
 from holdfast.runtime.plan.steps import JoinType
 from holdfast.sql import statements as sql
 from holdfast.sql.read_blocks import Block, CommonBlock, Sort, cast_columns, listed, tail
 from holdfast.sql.read_expressions import Expressions
 from holdfast.sql.read_names import ReadColumn, ReadSource, Sight, table_columns
 from holdfast.sql.read_select import SelectList, output_number
+from holdfast.sql.walk import column_refs, conjuncts, rewrite, walk
 from holdfast.types import Column
 
 JOINS = {
@@ -32,11 +34,15 @@ Found = Table | sql.Select
 
 
 class ReadCompiler:
-    """One compilation. `find` gives what a relation of a FROM is; `relations` are the tables that were found."""
+    """One compilation. `find` gives what a relation of a FROM is; `relations` are the tables that were found.
+
+    `conditions` are what all rows of a relation must satisfy that the query has any use for.
+    """
 
     def __init__(self, find: Callable[[sql.Relation], Found], dialect: Dialect) -> None:
         self._find, self._dialect = find, dialect
         self.relations: dict[str, Table] = {}
+        self.conditions: dict[str, tuple[Expression, ...]] = {}
         self._numbers = count()
         self._inside = False
 
@@ -76,6 +82,7 @@ class ReadCompiler:
     def _select(self, select: sql.Select, outer: Sight | None, common: CommonBlocks) -> Block:
         rows, from_ = self._from(select, outer, common)
         where = f" WHERE {rows.condition(select.where, clause='WHERE')}" if select.where is not None else ""
+        self._note_conditions(select, rows.sight)
         chosen = SelectList(select, rows, self._dialect)
         # Asked for before the FROM is written: sorting and HAVING may need aggregates of their own.
         having, order = chosen.having(), chosen.order()
@@ -153,7 +160,7 @@ class ReadCompiler:
         return Expressions(sight, lambda select, outer: self.query(select, outer, common), self._dialect)
 
     def _source(self, written: sql.Relation, sight: Sight, common: CommonBlocks) -> tuple[str, ReadSource]:
-        place = self._place("t")
+        place, read = self._place("t"), None
         if written.query is not None:
             block = self.query(written.query, sight.outer, common)
             text, columns = f"({block.sql})", _outputs(block.columns, place)
@@ -165,18 +172,37 @@ class ReadCompiler:
                 block = self.query(found)
                 text, columns = f"({block.sql})", _outputs(block.columns, place)
             else:
-                text = self._relation(found)
+                text = read = self._relation(found)
                 columns = tuple(ReadColumn(c.name, c.type, f"{place}.{c.sql}", c.hidden) for c in table_columns(found))
         label = sight.label(written.alias or "query")
-        return f"{text} AS {place}", ReadSource(written.alias, label, columns)
+        return f"{text} AS {place}", ReadSource(written.alias, label, columns, read)
 
     def _relation(self, table: Table) -> str:
-        for name, known in self.relations.items():
-            if known.name == table.name:
-                return name
+        """Each place where a table stands has a name of its own: it may be read in a way of its own."""
         name = f"o{len(self.relations)}"
         self.relations[name] = table
         return name
+
+    def _note_conditions(self, select: sql.Select, sight: Sight) -> None:
+        """What WHERE says of one relation alone. Where an outer join makes rows up, that does not hold before it."""
+        if select.where is None or any(join.kind is not JoinType.INNER for join in select.joins):
+            return
+        wanted = [each for each in conjuncts(sight.resolved(select.where)) if not _has_queries(each)]
+        for source in sight.sources:
+            if source.relation is not None:
+                own = [each for each in wanted if {ref.qualifier for ref in column_refs(each)} == {source.label}]
+                self.conditions[source.relation] = tuple(map(_unqualified, own))
+
+
+def _has_queries(expression: Expression) -> bool:
+    return any(isinstance(node, sql.QueryRef) for node in walk(expression))
+
+
+def _unqualified(expression: Expression) -> Expression:
+    def change(node: Expression) -> Expression | None:
+        return replace(node, qualifier=None) if isinstance(node, ColumnRef) else None
+
+    return rewrite(expression, change)
 
 
 def _outputs(columns: tuple[Column, ...], place: str) -> tuple[ReadColumn, ...]:

@@ -26,11 +26,15 @@ class ReadColumn:
 
 @dataclass(frozen=True, slots=True)
 class ReadSource:
-    """A relation of a FROM. `label` is what resolved expressions call it: no relation in sight has the same."""
+    """A relation of a FROM. `label` is what resolved expressions call it: no relation in sight has the same.
+
+    `relation` is what the SQL calls it, when it is a table.
+    """
 
     alias: str
     label: str
     columns: tuple[ReadColumn, ...]
+    relation: str | None = None
 
     def find(self, name: str) -> ReadColumn | None:
         return next((column for column in self.columns if column.name == name), None)

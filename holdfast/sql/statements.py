@@ -374,15 +374,20 @@ class Listing(StrEnum):
     TYPES = "TYPES"
     VARIABLES = "VARIABLES"
     HOLDS = "HOLDS"
+    INDEXES = "INDEXES"
 
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """`SHOW listing [EXTENDED]`; `everything` is `SHOW ALL TOPICS`, which has the internal ones, too."""
+    """`SHOW listing [EXTENDED]`; `everything` is `SHOW ALL TOPICS`, which has the internal ones, too.
+
+    `on` is the object whose indexes are wanted.
+    """
 
     listing: Listing
     extended: bool = False
     everything: bool = False
+    on: Identifier | None = None
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
@@ -452,6 +457,38 @@ class DropView:
 
     name: Identifier
     if_exists: bool = False
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateIndex:
+    """`CREATE [DEFAULT] INDEX [IF NOT EXISTS] [name] ON object [(expression, …)] [WITH (RETAIN HISTORY FOR …)]`."""
+
+    name: Identifier | None
+    on: Identifier
+    expressions: tuple[Expression, ...] = ()
+    properties: tuple[Property, ...] = ()
+    default: bool = False
+    if_not_exists: bool = False
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterIndex:
+    """`ALTER INDEX name SET|RESET (RETAIN HISTORY …)`; the value of `retain` is None where the default is meant."""
+
+    name: Identifier
+    retain: Property
+    position: Position | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropIndex:
+    """`DROP INDEX [IF EXISTS] name [CASCADE]`."""
+
+    name: Identifier
+    if_exists: bool = False
+    cascade: bool = False
     position: Position | None = field(default=None, compare=False, repr=False)
 
 
@@ -626,6 +663,9 @@ Statement = (
     | End
     | CreateView
     | DropView
+    | CreateIndex
+    | AlterIndex
+    | DropIndex
     | SetProperty
     | UnsetProperty
     | Define

@@ -455,6 +455,49 @@ class StatementTransformer(QueryTransformer):
         keyword, _, name, *_ = children
         return self.alter_reset([keyword, sql.ObjectKind.MATERIALIZED_VIEW, name])
 
+    def create_index(self, children: Children) -> sql.CreateIndex:
+        flags, names = _flags(children), [child for child in children if isinstance(child, Name)]
+        parts = {part.name: part.value for part in children if isinstance(part, Part)}
+        return sql.CreateIndex(
+            name=_identifier(names[0]) if len(names) > 1 else None,
+            on=_identifier(names[-1]),
+            expressions=parts.get("index_by", ()),
+            properties=parts.get("with", ()),
+            default="default_index" in flags,
+            if_not_exists="if_not_exists" in flags,
+            position=position_of(children[0]),
+        )
+
+    def default_index(self, _: Children) -> _Flag:
+        return _Flag("default_index")
+
+    def index_by(self, children: Children) -> Part:
+        return Part("index_by", tuple(children))
+
+    def alter_index(self, children: Children) -> sql.AlterIndex:
+        keyword, name, *_, retained = children
+        return sql.AlterIndex(name=_identifier(name), retain=retained, position=position_of(keyword))
+
+    def reset_index(self, children: Children) -> sql.AlterIndex:
+        position = position_of(children[0])
+        retained = sql.Property(sql.RETAIN_HISTORY, None, position)
+        return sql.AlterIndex(name=_identifier(children[1]), retain=retained, position=position)
+
+    def drop_index(self, children: Children) -> sql.DropIndex:
+        name, flags = pick(children, Name), _flags(children)
+        assert name is not None
+        return sql.DropIndex(
+            name=_identifier(name),
+            if_exists="if_exists" in flags,
+            cascade="cascade" in flags,
+            position=position_of(children[0]),
+        )
+
+    def show_indexes(self, children: Children) -> sql.Show:
+        name = pick(children, Name)
+        on = None if name is None else _identifier(name)
+        return sql.Show(sql.Listing.INDEXES, on=on, position=position_of(children[0]))
+
     def begin(self, children: Children) -> sql.Begin:
         return sql.Begin("only_reads" in _flags(children), position_of(children[0]))
 

@@ -5,11 +5,13 @@ from dataclasses import fields, replace
 from typing import Any, cast
 
 from holdfast.runtime.expressions.tree import (
+    Binary,
     ColumnRef,
     Expression,
     Lambda,
     MapEntry,
     NamedExpression,
+    Operator,
     When,
 )
 
@@ -71,3 +73,15 @@ def _rebuild(node: object, change: Callable[[Expression], Expression | None]) ->
 
 def _apply(value: object, change: Callable[[Expression], Expression | None]) -> object:
     return rewrite(value, change) if isinstance(value, Expression) else _rebuild(value, change)
+
+
+def conjuncts(condition: Expression | None) -> Iterator[Expression]:
+    """The conditions that must all be true for a condition to be."""
+    match condition:
+        case None:
+            return
+        case Binary(operator=Operator.AND, left=left, right=right):
+            yield from conjuncts(left)
+            yield from conjuncts(right)
+        case _:
+            yield condition

@@ -79,7 +79,7 @@ def test_subscribe_with_a_hold(catalog):
         ("ALTER HOLD h RENAME TO t;", DuplicateObject, 'table "T" already exists'),
         ("CREATE HOLD x ON s;", WrongObjectKind, 'a hold cannot be on "S", which is a stream'),
         ("CREATE HOLD x ON t, t;", BindError, '"T" is named twice'),
-        ("CREATE HOLD x ON nothing;", UnknownObject, 'table "NOTHING" does not exist'),
+        ("CREATE HOLD x ON nothing;", UnknownObject, 'table or index "NOTHING" does not exist'),
         ("CREATE HOLD x ON t AT 'soon';", BadTime, "'soon' cannot be read as a time"),
         ("CREATE HOLD x ON t WITH (MAX LAG = 'long');", BadTime, "'long' cannot be read as a duration"),
         ("CREATE HOLD x ON t WITH (MAX LAG = '0s');", BadTime, "MAX LAG must be more than nothing"),

@@ -39,6 +39,7 @@ from holdfast.runtime.plan.steps import (
     TableFilter,
     TableGroupBy,
     TableGroupByV1,
+    TableIndex,
     TableKeep,
     TableSelect,
     TableSelectKey,
@@ -110,6 +111,9 @@ def columns_of(step: Step, inputs: Sequence[Columns]) -> Columns:
             return _aggregated(step, inputs[0])
         case StreamStreamJoin() | StreamTableJoin() | TableTableJoin() | FkTableTableJoin():
             return _joined(step, *inputs)
+        case TableIndex():
+            arranged = [_computed(text, text, inputs[0]) for text in step.index_expressions]
+            return (*(replace(column, key=True) for column in arranged), *_copied(inputs[0]))
         case _:
             assert_never(step)
 

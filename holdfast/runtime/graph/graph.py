@@ -35,6 +35,7 @@ from holdfast.runtime.plan.steps import (
     TableFilter,
     TableGroupBy,
     TableGroupByV1,
+    TableIndex,
     TableKeep,
     TableSelect,
     TableSelectKey,
@@ -231,6 +232,9 @@ class _Building:
             case TableKeep():
                 name = (given(self.query.sink) if self.query else None) or context
                 yield State(show(name), name, "materialized view")
+            case TableIndex():
+                sink = given(self.query.sink) if self.query else None
+                yield State(show(sink or context), sink or context, "index")
             case (
                 StreamSource()
                 | WindowedStreamSource()

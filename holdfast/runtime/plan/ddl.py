@@ -8,7 +8,7 @@ from typing import ClassVar, NewType
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.presence import ABSENT, Maybe
-from holdfast.runtime.plan.steps import SchemaText
+from holdfast.runtime.plan.steps import ExpressionText, SchemaText
 from holdfast.runtime.plan.windows import WindowInfo
 
 TypeText = NewType("TypeText", str)
@@ -146,6 +146,37 @@ class DropView:
     view_name: ObjectName
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateIndex:
+    """Add an index on an object to the catalog: by `expressions`, or by the object's key when there are none.
+
+    `schema` and `window_info` are the object's as the index has its rows.
+    """
+
+    TAG: ClassVar[str] = "createIndexV1"
+    index_name: ObjectName
+    source_name: ObjectName
+    schema: SchemaText
+    window_info: Maybe[WindowInfo] = ABSENT
+    expressions: tuple[ExpressionText, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterIndex:
+    """Change for how long an index keeps its history, which its command says."""
+
+    TAG: ClassVar[str] = "alterIndexV1"
+    index_name: ObjectName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropIndex:
+    """Take an index out of the catalog."""
+
+    TAG: ClassVar[str] = "dropIndexV1"
+    index_name: ObjectName
+
+
 DdlCommand = (
     CreateStream
     | CreateTable
@@ -158,6 +189,9 @@ DdlCommand = (
     | DropFunction
     | CreateView
     | DropView
+    | CreateIndex
+    | AlterIndex
+    | DropIndex
 )
 
 DDL_TYPES: Mapping[str, type[DdlCommand]] = {command.TAG: command for command in DdlCommand.__args__}

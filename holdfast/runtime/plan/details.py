@@ -6,14 +6,17 @@ from typing import assert_never
 
 from holdfast.names import literal, show
 from holdfast.runtime.plan.ddl import (
+    AlterIndex,
     AlterSource,
     CreateFunction,
+    CreateIndex,
     CreateMaterializedView,
     CreateStream,
     CreateTable,
     CreateView,
     DdlCommand,
     DropFunction,
+    DropIndex,
     DropSource,
     DropType,
     DropView,
@@ -46,6 +49,7 @@ from holdfast.runtime.plan.steps import (
     TableFilter,
     TableGroupBy,
     TableGroupByV1,
+    TableIndex,
     TableKeep,
     TableSelect,
     TableSelectKey,
@@ -109,6 +113,12 @@ def command_title(command: DdlCommand) -> str:
             return f"Create View {show(command.view_name)}"
         case DropView():
             return f"Drop View {show(command.view_name)}"
+        case CreateIndex():
+            return f"Create Index {show(command.index_name)} on {show(command.source_name)}"
+        case AlterIndex():
+            return f"Alter Index {show(command.index_name)}"
+        case DropIndex():
+            return f"Drop Index {show(command.index_name)}"
         case AlterSource():
             return f"Alter {command.ksql_type.title()} {show(command.source_name)}"
         case _:
@@ -138,7 +148,11 @@ def command_details(command: DdlCommand) -> Iterator[Detail]:
         case CreateView():
             yield "Sources", _texts(command.sources)
             yield "Definition", command.definition
-        case DropSource() | DropType() | DropFunction() | DropView():
+        case CreateIndex():
+            yield "Schema", command.schema
+            yield "Window", _window_info(command.window_info)
+            yield "Indexed By", _indexed_by(command.expressions)
+        case DropSource() | DropType() | DropFunction() | DropView() | AlterIndex() | DropIndex():
             pass
         case _:
             assert_never(command)
@@ -207,8 +221,14 @@ def step_details(step: Step) -> Iterator[Detail]:
             yield "Timestamp", _timestamp(step.timestamp_column)
         case TableKeep():
             pass
+        case TableIndex():
+            yield "Indexed By", _indexed_by(step.index_expressions)
         case _:
             assert_never(step)
+
+
+def _indexed_by(expressions: Iterable[str]) -> str:
+    return _texts(expressions) or "the key"
 
 
 def _source_details(step: TopicSourceStep) -> Iterator[Detail]:

@@ -9,14 +9,17 @@ from collections.abc import Mapping
 
 from holdfast.runtime.plan import steps
 from holdfast.runtime.plan.ddl import (
+    AlterIndex,
     AlterSource,
     CreateFunction,
+    CreateIndex,
     CreateMaterializedView,
     CreateStream,
     CreateTable,
     CreateView,
     DdlCommand,
     DropFunction,
+    DropIndex,
     DropSource,
     DropType,
     DropView,
@@ -235,6 +238,7 @@ STEP_SHAPES: Mapping[str, Shape] = table(
     tagged(steps.StreamSink, PROPERTIES, SOURCE, TOPIC_FORMATS, TOPIC, TIMESTAMP),
     tagged(steps.TableSink, PROPERTIES, SOURCE, TOPIC_FORMATS, TOPIC, TIMESTAMP),
     tagged(steps.TableKeep, PROPERTIES, SOURCE),
+    tagged(steps.TableIndex, PROPERTIES, SOURCE, required("indexExpressions", EXPRESSIONS)),
 )
 
 NAME = required("sourceName", TEXT)
@@ -274,6 +278,16 @@ DDL_SHAPES = table(
     tagged(DropFunction, required("functionName", TEXT)),
     tagged(CreateView, required("viewName", TEXT), required("sources", TEXTS), required("definition", TEXT)),
     tagged(DropView, required("viewName", TEXT)),
+    tagged(
+        CreateIndex,
+        required("indexName", TEXT),
+        NAME,
+        required("schema", SCHEMA_TEXT),
+        optional("windowInfo", WINDOW_INFO),
+        required("expressions", EXPRESSIONS),
+    ),
+    tagged(AlterIndex, required("indexName", TEXT)),
+    tagged(DropIndex, required("indexName", TEXT)),
     tagged(AlterSource, NAME, required("ksqlType", Choice(SourceType)), required("newColumns", Many(SCHEMA_TEXT))),
 )
 

@@ -336,6 +336,19 @@ class TableKeep:
     source: "Step"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableIndex:
+    """Arrange a table's rows by expressions over them, in a collection of their own and in no topic.
+
+    Its key are the expressions and the table's key; without expressions, the table's key alone.
+    """
+
+    TAG: ClassVar[str] = "tableIndexV1"
+    properties: StepProperties
+    source: "Step"
+    index_expressions: tuple[ExpressionText, ...]
+
+
 JoinStep = StreamStreamJoin | StreamTableJoin | TableTableJoin | FkTableTableJoin
 SinkStep = StreamSink | TableSink
 Step = (
@@ -360,6 +373,7 @@ Step = (
     | JoinStep
     | SinkStep
     | TableKeep
+    | TableIndex
 )
 
 STEP_TYPES: Mapping[str, type[Step]] = {step.TAG: step for step in Step.__args__}

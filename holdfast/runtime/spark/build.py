@@ -21,6 +21,7 @@ from holdfast.runtime.plan.steps import (
     TableFilter,
     TableGroupBy,
     TableGroupByV1,
+    TableIndex,
     TableKeep,
     TableSelect,
     TableSink,
@@ -48,6 +49,7 @@ from holdfast.runtime.spark.builder import Builder, Sources, layout_of, unbuilda
 from holdfast.runtime.spark.builders.aggregate import AggregateStep, Aggregation, build_aggregate
 from holdfast.runtime.spark.builders.filter import build_table_filter
 from holdfast.runtime.spark.builders.group_by import build_table_group_by
+from holdfast.runtime.spark.builders.index import build_table_index, index_layout
 from holdfast.runtime.spark.builders.select import build_table_select, renamed
 from holdfast.runtime.spark.builders.sink import build_stream_sink, build_table_sink, build_told_again, timestamp_of
 from holdfast.runtime.spark.builders.source import build_table_of_topic
@@ -84,6 +86,8 @@ def build_query(
         case TableKeep():
             collection = CollectionId(str(given(plan.sink) or plan.query_id))
             return _program(builder, _table(builder, sink, collection), None, collection)
+        case TableIndex():
+            return _index(builder, sink, CollectionId(str(given(plan.sink) or plan.query_id)))
         case _:
             raise unbuildable(sink)
 
@@ -112,6 +116,23 @@ def build_table(
         collection=collection,
         layout=layout_of(schema.key, schema.row, window),
         states=(),
+    )
+
+
+def _index(builder: Builder, step: TableIndex, collection: CollectionId) -> Program:
+    """An index is written to no topic, and nobody reads it but those who look something up in it."""
+    table = builder.table(step.source)
+    builder.end_stage(build_table_index(step, table, builder.meaning), Upsert(collection))
+    plan = builder.plan
+    return Program(
+        query=plan.query_id,
+        object=ObjectName(given(plan.sink) or plan.query_id),
+        schema=_schema(table),
+        stages=tuple(builder.stages),
+        sink=None,
+        collection=collection,
+        layout=index_layout(step, table, builder.meaning),
+        states=tuple(builder.states),
     )
 
 

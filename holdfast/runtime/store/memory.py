@@ -43,6 +43,7 @@ from holdfast.runtime.store.port import (
     Moved,
     Owed,
     PageSize,
+    Part,
     Pinned,
     Position,
     RideAlong,
@@ -423,6 +424,15 @@ class MemoryStore:
         held = self._readable(collection, at)
         rows, size = rows_table(held.at(at), held.layout), page if isinstance(page, int) else page()
         return (rows.slice(start, size) for start in range(0, rows.num_rows, size))
+
+    def find(self, part: Part) -> pa.Table:
+        held = self._readable(part.collection, part.at)
+        rows, size = held.at(part.at), held.layout.group
+        if part.groups is not None:
+            asked = schemas.fit(part.groups, schemas.key_schema(schemas.group_layout(held.layout))).to_pylist()
+            wanted = {group for row in asked if None not in (group := tuple(row.values()))}
+            rows = {key: row for key, row in rows.items() if key[:size] in wanted}
+        return schemas.part_rows(rows_table(rows, held.layout), held.layout)
 
     def changes(self, collection: CollectionId, after: Time, to: Time, keys: KeyRange | None = None) -> pa.Table:
         assert keys is None, "the model has no encoded keys"

@@ -4,8 +4,9 @@ A store keeps three kinds of things, and moves them only in `TickStage.commit`:
 
 - **collections**: the multi-version contents of tables. A row has key columns, value columns and a
   ROWTIME (`ts`, milliseconds). Between `since` and `upper` every time is readable.
-- **state**: what a stateful step remembers per key; no history. A **grouped** state has several rows, its elements,
-  for the same first columns of the key, which are its group.
+- **state**: what a stateful step remembers per key; no history.
+- **groups**: a grouped collection or state has several rows, its elements, for the same first columns of the key, which
+  are its group. The rows of a group are found without looking at others.
 - **what a tick moved**: remap, offsets, and the rows that are owed to sink topics (the outbox).
 
 Arrow layouts, by column name (explicit schemas, positional names so that SQL names never meet):
@@ -37,7 +38,7 @@ Time = NewType("Time", int)
 class Layout:
     """The physical columns of a collection, a state or an outbox: types in order.
 
-    The first `group` key columns of a grouped state are its group; 0 otherwise.
+    The first `group` key columns of a grouped collection or state are its group; 0 otherwise.
     """
 
     key: tuple[SqlType, ...]
@@ -148,6 +149,22 @@ class Owed:
     time: Time
     sink: QueryId
     rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a grouped collection arranges, as of a time: its rows without the columns of the group.
+
+    All of them, or those of some groups (``k0..``); a group with a null finds nothing, as in a comparison.
+    """
+
+    collection: CollectionId
+    at: Time
+    groups: pa.Table | None = None
+
+
+Relation = tuple[CollectionId, Time] | Part
+"""A collection as of a time, as a reader names it."""
 
 
 KeyRange = tuple[Any, Any]
@@ -365,6 +382,9 @@ class Store(Protocol):
         The time is held from the first page to the last.
         """
 
+    def find(self, part: Part) -> pa.Table:
+        """The rows of a part: ``k0.., c0.., ts``, where ``k0`` is the first key column behind the group."""
+
     def changes(self, collection: CollectionId, after: Time, to: Time, keys: KeyRange | None = None) -> pa.Table:
         """Every change with ``after < time <= to``, ordered by time; of some keys, or of all."""
 
@@ -404,17 +424,16 @@ class Store(Protocol):
 class SqlReader(Protocol):
     """Reads evaluated where the rows are."""
 
-    def evaluate(
-        self, sql: str, relations: Mapping[str, tuple[CollectionId, Time]], parameters: Sequence[object] = ()
-    ) -> pa.Table:
+    def evaluate(self, sql: str, relations: Mapping[str, Relation], parameters: Sequence[object] = ()) -> pa.Table:
         """Run a SELECT of the reading dialect in which each named relation is a collection as of a time.
 
         A relation has the columns ``k0.., c0.., ts``, and ``k``: the encoded key, which has an index. A reader
-        that knows the key writes ``k = `` and `key_sql`. An error of the statement is a `ReadError`.
+        that knows the key writes ``k = `` and `key_sql`. A part has no ``k``. An error of the statement is a
+        `ReadError`.
         """
 
     def evaluate_tuples(
-        self, sql: str, relations: Mapping[str, tuple[CollectionId, Time]], parameters: Sequence[object] = ()
+        self, sql: str, relations: Mapping[str, Relation], parameters: Sequence[object] = ()
     ) -> list[tuple[Any, ...]]:
         """The same as plain values, for a few rows: a third of the time. Other than numbers, texts and booleans come
         as the store's own kinds of values."""

@@ -42,8 +42,20 @@ def key_schema(layout: Layout) -> pa.Schema:
 
 @lru_cache(maxsize=1024)
 def group_layout(layout: Layout) -> Layout:
-    """The layout of a grouped state's groups alone."""
+    """The layout of a grouped collection's or state's groups alone."""
     return Layout(layout.key[: layout.group], ())
+
+
+@lru_cache(maxsize=1024)
+def part_layout(layout: Layout) -> Layout:
+    """The layout of what a grouped collection arranges: without the columns of the group."""
+    return Layout(layout.key[layout.group :], layout.value)
+
+
+def part_rows(rows: pa.Table, layout: Layout) -> pa.Table:
+    """Rows of a grouped collection without the columns of the group."""
+    schema = rows_schema(part_layout(layout))
+    return rows.select(range(layout.group, rows.num_columns)).rename_columns(schema.names)
 
 
 def span_schema(layout: Layout, spans: pa.Table) -> pa.Schema:

@@ -61,6 +61,7 @@ STEPS: Mapping[str, Json] = {
     "streamSinkV1": {**ONE, **TOPIC},
     "tableSinkV1": {**ONE, **TOPIC},
     "tableKeepV1": ONE,
+    "tableIndexV1": {**ONE, "indexExpressions": ["UCASE(A)", "ID"]},
 }
 
 COMMANDS: Mapping[str, Json] = {
@@ -81,6 +82,14 @@ COMMANDS: Mapping[str, Json] = {
     "dropFunctionV1": {"functionName": "TWICE"},
     "createViewV1": {"viewName": "V", "sources": ["T"], "definition": "CREATE VIEW v AS SELECT * FROM t"},
     "dropViewV1": {"viewName": "V"},
+    "createIndexV1": {
+        "indexName": "I",
+        "sourceName": "S",
+        "schema": "`ID` INTEGER KEY",
+        "expressions": ["UCASE(A)"],
+    },
+    "alterIndexV1": {"indexName": "I"},
+    "dropIndexV1": {"indexName": "I"},
     "alterSourceV1": {"sourceName": "S", "ksqlType": "STREAM", "newColumns": ["`B` STRING"]},
 }
 

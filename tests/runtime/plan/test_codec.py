@@ -42,7 +42,7 @@ def refusal(text: bytes) -> PlanError:
     return caught.value
 
 
-OURS = {"collectionSourceV1", "tableKeepV1"}
+OURS = {"collectionSourceV1", "tableKeepV1", "tableIndexV1"}
 """The steps that ksqlDB does not have."""
 
 

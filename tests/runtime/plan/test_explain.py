@@ -45,6 +45,7 @@ from holdfast.runtime.plan.steps import (
     TableFilter,
     TableGroupBy,
     TableGroupByV1,
+    TableIndex,
     TableKeep,
     TableSelect,
     TableSelectKey,
@@ -256,6 +257,13 @@ ONE_SOURCE: list[tuple[Step, str]] = [
         """\
         ->  Stream Flat Map  (Here)
               Table Functions: EXPLODE(A), EXPLODE(B)
+        """,
+    ),
+    (
+        TableIndex(properties=HERE, source=STREAM, index_expressions=texts("UCASE(V)", "ID")),
+        """\
+        ->  Table Index  (Here)
+              Indexed By: UCASE(V), ID
         """,
     ),
     (
@@ -622,6 +630,32 @@ nullable as 'OPTIONAL')
               Definition: CREATE VIEW v AS SELECT * FROM t""",
         ),
         (ddl.DropView(view_name=ObjectName("V")), "Drop View V"),
+        (
+            ddl.CreateIndex(
+                index_name=ObjectName("I"),
+                source_name=ObjectName("T"),
+                schema=SchemaText("`ID` INTEGER KEY, `A` STRING"),
+                expressions=(ExpressionText("UCASE(A)"), ExpressionText("ID")),
+            ),
+            """\
+            Create Index I on T
+              Schema: `ID` INTEGER KEY, `A` STRING
+              Indexed By: UCASE(A), ID""",
+        ),
+        (
+            ddl.CreateIndex(
+                index_name=ObjectName("I"),
+                source_name=ObjectName("T"),
+                schema=SchemaText("`ID` INTEGER KEY"),
+                expressions=(),
+            ),
+            """\
+            Create Index I on T
+              Schema: `ID` INTEGER KEY
+              Indexed By: the key""",
+        ),
+        (ddl.AlterIndex(index_name=ObjectName("I")), "Alter Index I"),
+        (ddl.DropIndex(index_name=ObjectName("I")), "Drop Index I"),
         (
             ddl.AlterSource(
                 source_name=ObjectName("S"),

@@ -16,7 +16,7 @@ from holdfast.runtime.store import schemas
 from holdfast.runtime.store.duckdb import compaction, folding, open_store, small
 from holdfast.runtime.store.duckdb import stage as stage_
 from holdfast.runtime.store.memory import MemoryStore
-from holdfast.runtime.store.port import Moved, Show, Time
+from holdfast.runtime.store.port import Moved, Part, Show, Time
 from tests.runtime.store.rows import (
     LAYOUT,
     PAIRS,
@@ -349,6 +349,20 @@ class StoreMachine(RuleBasedStateMachine):
                 if unreadable >= 0:
                     with pytest.raises(ReadError):
                         self.duck.snapshot(id_, Time(unreadable))
+
+    @rule(groups=st.none() | st.lists(st.integers(-1, 1) | st.none(), max_size=3), back=st.integers(0, 5))
+    def a_part_is_what_the_snapshot_has_of_its_groups(self, groups, back) -> None:
+        frontier = self.model.frontier(PAIRS)
+        at = Time(max(frontier.since, frontier.upper - 1 - back))
+        if not frontier.since <= at < frontier.upper:
+            return
+        asked = None if groups is None else pa.table({"k0": pa.array(groups, pa.int64())})
+        part = Part(PAIRS, at, asked)
+        wanted = [row for row in snapshot(self.model, PAIRS, at) if groups is None or row[0] in set(groups) - {None}]
+        expected = sorted((row[1:] for row in wanted), key=repr)
+        assert plain(self.duck.find(part)) == plain(self.model.find(part)) == expected
+        evaluated = self.duck.evaluate("SELECT k0, c0, ts FROM p WHERE ts > ?", {"p": part}, [0])
+        assert plain(evaluated) == [row for row in expected if row[-1] > 0]
 
     @invariant()
     def what_a_tick_moved_agrees(self) -> None:

@@ -211,9 +211,10 @@ def write_collection(collection: Collection, stage: Table, time: Time, run: Run,
     if counts.deletes:
         run(f"DELETE FROM {current} USING {stage.name} x WHERE {same_row} AND x.b_present AND NOT x.a_present")
     if counts.inserts:
+        group = [columns.group_sql(layout)] if layout.group else []
         run(
             f"INSERT INTO {current} SELECT k, {collection.next_seq} + row_number() OVER () - 1, "
-            f"{listed(key, after, ['a_ts', str(time)])} FROM {stage.name} WHERE a_present AND NOT b_present"
+            f"{listed(key, after, ['a_ts', str(time)], group)} FROM {stage.name} WHERE a_present AND NOT b_present"
         )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.runtime.expressions.physical import duckdb_type
 from holdfast.runtime.store.port import Layout
-from holdfast.runtime.store.schemas import is_plain_key, names
+from holdfast.runtime.store.schemas import group_layout, is_plain_key, names
 from holdfast.types import Scalar, SqlType, is_scalar
 
 # DuckDB would run-length encode these where it saves space, and must then walk the runs of a row group to
@@ -45,6 +45,11 @@ def key_sql(layout: Layout, expressions: Sequence[str]) -> str:
     if is_plain_key(layout):
         return typed[0]
     return f"CAST(json_array({', '.join(map(_key_part, typed, layout.key))}) AS VARCHAR)"
+
+
+def group_sql(layout: Layout) -> str:
+    """The encoded group of a row's key columns."""
+    return key_sql(group_layout(layout), names("k", layout.key[: layout.group]))
 
 
 def _key_part(expression: str, type_: SqlType) -> str:

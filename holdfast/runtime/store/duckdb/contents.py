@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import duckdb
 
 from holdfast.runtime.store import schemas
-from holdfast.runtime.store.duckdb.columns import listed
+from holdfast.runtime.store.duckdb.columns import group_sql, listed
 from holdfast.runtime.store.duckdb.core import Core
 from holdfast.runtime.store.duckdb.objects import Collection, Pending
 from holdfast.runtime.store.port import Time
@@ -36,13 +36,14 @@ class Contents:
                 cursor.register(self._past, self.pending.past)
 
     def current(self) -> str:
-        """``k, seq, k0.., c0.., ts, since`` of the rows that there are now."""
-        what, table = listed(self._columns), self.collection.current
+        """``k, seq, k0.., c0.., ts, since`` of the rows that there are now; and ``g``, the group, if they have one."""
+        table = self.collection.current
+        stored = listed(self._columns, ["g"] if self._group else [])
         if self.pending is None:
-            return f"SELECT {what} FROM {table}"
+            return f"SELECT {stored} FROM {table}"
         return (
-            f"SELECT {what} FROM {table} ANTI JOIN {self._now} USING (k) UNION ALL "
-            f"SELECT {what} FROM {self._now} WHERE present"
+            f"SELECT {stored} FROM {table} ANTI JOIN {self._now} USING (k) UNION ALL "
+            f"SELECT {listed(self._columns, self._group)} FROM {self._now} WHERE present"
         )
 
     def history(self) -> str:
@@ -56,16 +57,23 @@ class Contents:
         )
 
     def as_of(self, at: Time) -> str:
-        """``k, seq, k0.., c0.., ts`` of the rows as of a time."""
-        what = listed(self._columns[:-1])
+        """``k, seq, k0.., c0.., ts``, and ``g``, of the rows as of a time."""
+        what, stored = self._columns[:-1], ["g"] if self._group else []
         return (
-            f"SELECT {what} FROM ({self.current()}) WHERE since <= {at} UNION ALL "
-            f"SELECT {what} FROM ({self.history()}) WHERE until > {at} AND since <= {at} AND present"
+            f"SELECT {listed(what, stored)} FROM ({self.current()}) WHERE since <= {at} UNION ALL "
+            f"SELECT {listed(what, self._group)} FROM ({self.history()}) "
+            f"WHERE until > {at} AND since <= {at} AND present"
         )
 
     @property
     def _columns(self) -> list[str]:
         return ["k", "seq", *schemas.rows_schema(self.collection.layout).names, "since"]
+
+    @property
+    def _group(self) -> list[str]:
+        """The group of a row that does not carry it: only the table of current rows has it, and an index on it."""
+        layout = self.collection.layout
+        return [f"{group_sql(layout)} AS g"] if layout.group else []
 
     @property
     def _now(self) -> str:

@@ -29,7 +29,7 @@ def extend_collection(core: Core, known: Collection, layout: Layout) -> None:
     rows = ["k", "seq", *names("k", layout.key), *names("c", known.layout.value), "ts", "since"]
     with core.transaction() as run:
         _make(run, collection_tables(made), known.number, made.number, layout)
-        _move(run, known.current, made.current, rows)
+        _move(run, known.current, made.current, [*rows, "g"] if layout.group else rows)
         _move(run, known.history, made.history, [*rows, "until", "present"])
         core.ledger.write(run, entries)
     with core.times:

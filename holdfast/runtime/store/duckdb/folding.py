@@ -6,7 +6,7 @@ import duckdb
 import pyarrow.compute as pc
 
 from holdfast.runtime.store.duckdb import bulk
-from holdfast.runtime.store.duckdb.columns import listed
+from holdfast.runtime.store.duckdb.columns import group_sql, listed
 from holdfast.runtime.store.duckdb.core import Core
 from holdfast.runtime.store.duckdb.ledger import Entry
 from holdfast.runtime.store.duckdb.objects import Collection, Object, Outbox, State
@@ -79,7 +79,8 @@ def _write_rows(run: duckdb.DuckDBPyConnection, table: str, target: Collection |
         sets = listed(f"{name} = x.{name}" for name in changed)
         run.execute(f"UPDATE {table} SET {sets} FROM pending x WHERE {table}.k = x.k AND x.stored AND x.present")
     if pc.any(pc.and_not(present, stored)).as_py():
-        run.execute(f"INSERT INTO {table} SELECT {listed(shown)} FROM pending WHERE present AND NOT stored")
+        group = [group_sql(target.layout)] if isinstance(target, Collection) and target.layout.group else []
+        run.execute(f"INSERT INTO {table} SELECT {listed(shown, group)} FROM pending WHERE present AND NOT stored")
 
 
 def _remember(target: Object) -> None:

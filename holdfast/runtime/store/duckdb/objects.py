@@ -245,13 +245,15 @@ def collection_tables(collection: Collection) -> list[str]:
     key, layout = f"k {key_type(collection.layout)}", collection.layout
     keys = declared("k", layout.key)
     numbers = [updatable_number("ts", "BIGINT"), updatable_number("since", "UBIGINT")]
-    current = listed([key, "seq UBIGINT"], keys, declared("c", layout.value, updatable=True), numbers)
+    group = [f"g {key_type(group_layout(layout))}"] if layout.group else []
+    current = listed([key, "seq UBIGINT"], keys, declared("c", layout.value, updatable=True), numbers, group)
     history = listed([key, "seq UBIGINT"], keys, declared("c", layout.value))
-    return [
+    tables = [
         f"CREATE TABLE {collection.current} ({current})",
         f"CREATE INDEX {collection.current}_k ON {collection.current} (k)",
         f"CREATE TABLE {collection.history} ({history}, ts BIGINT, since UBIGINT, until UBIGINT, present BOOLEAN)",
     ]
+    return [*tables, f"CREATE INDEX {collection.current}_g ON {collection.current} (g)"] if group else tables
 
 
 def state_tables(state: State) -> list[str]:

@@ -7,6 +7,7 @@ pages moves versions from one table to the other but never to another page.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import duckdb
@@ -20,7 +21,8 @@ from holdfast.runtime.store.duckdb.core import Core
 from holdfast.runtime.store.duckdb.objects import Collection
 from holdfast.runtime.store.duckdb.prepared import check_select
 from holdfast.runtime.store.duckdb.problems import telling, telling_reader
-from holdfast.runtime.store.port import KeyRange, PageSize, Time
+from holdfast.runtime.store.duckdb.small import encode
+from holdfast.runtime.store.port import KeyRange, PageSize, Part, Time
 from holdfast.runtime.store.schemas import names
 
 T = TypeVar("T")
@@ -93,6 +95,40 @@ def lookup(core: Core, collection: Collection, keys: pa.Table, at: Time | None =
         return schemas.fit(cursor.sql(sql).to_arrow_table(), schema)
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A relation of a statement: a collection as of a time, or the part of it that some groups are."""
+
+    collection: Collection
+    at: Time
+    part: Part | None = None
+
+    def view(self, contents: Contents, *, latest: bool, groups: Sequence[object] | None) -> str:
+        """The relation as SQL; `groups` are the encoded groups that are wanted, which it takes as parameters."""
+        rows, layout = contents.current() if latest else contents.as_of(self.at), self.collection.layout
+        if self.part is None:
+            return f"SELECT {listed(['k'], schemas.rows_schema(layout).names)} FROM ({rows})"
+        own = schemas.rows_schema(schemas.part_layout(layout)).names
+        shown = [f"{a} AS {b}" for a, b in zip(schemas.rows_schema(layout).names[layout.group :], own, strict=True)]
+        if groups is None:
+            return f"SELECT {listed(shown)} FROM ({rows})"
+        wanted = f"g IN ({listed('?' for _ in groups)})" if groups else "false"
+        return f"SELECT {listed(shown)} FROM ({rows}) WHERE {wanted}"
+
+
+def encoded_groups(core: Core, collection: Collection, groups: pa.Table) -> list[object]:
+    """Groups as the store compares them; one with a null is equal to none."""
+    layout = schemas.group_layout(collection.layout)
+    asked = schemas.fit(groups, schemas.key_schema(layout)).drop_null()
+    return list(dict.fromkeys(encode(core, layout, asked).to_pylist())) if asked.num_rows else []
+
+
+def find(core: Core, collection: Collection, part: Part) -> pa.Table:
+    schema = schemas.rows_schema(schemas.part_layout(collection.layout))
+    sql = f"SELECT {listed(schema.names)} FROM part"
+    return schemas.fit(evaluate(core, sql, {"part": Read(collection, part.at, part)}, (), as_arrow), schema)
+
+
 def _select(core: Core, contents: Contents, sql: str, parameters: Sequence[object] = ()) -> pa.Table:
     with telling(), closing(core.database.cursor()) as cursor:
         contents.register(cursor)
@@ -102,7 +138,7 @@ def _select(core: Core, contents: Contents, sql: str, parameters: Sequence[objec
 def evaluate(
     core: Core,
     sql: str,
-    relations: Mapping[str, tuple[Collection, Time]],
+    relations: Mapping[str, Read],
     parameters: Sequence[object],
     fetch: Callable[[duckdb.DuckDBPyConnection], T],
 ) -> T:
@@ -110,18 +146,23 @@ def evaluate(
 
     Tables that are written meanwhile are noticed afterwards, and the read done again with history.
     """
+    groups = {
+        name: encoded_groups(core, read.collection, read.part.groups)
+        for name, read in relations.items()
+        if read.part is not None and read.part.groups is not None
+    }
+    given = [value for name in relations for value in groups.get(name, ())]
     with _reading(core) as cursor:
         while True:
             views, latest = {}, []
-            for name, (collection, at) in relations.items():
-                contents = Contents.of(core, collection)
-                is_latest = max(contents.written, collection.writing) <= at
+            for name, read in relations.items():
+                contents = Contents.of(core, read.collection)
+                is_latest = max(contents.written, read.collection.writing) <= read.at
                 contents.register(cursor, past=not is_latest)
-                latest += [(collection, at)] if is_latest else []
-                shown = listed(["k"], schemas.rows_schema(collection.layout).names)
-                views[name] = f"SELECT {shown} FROM ({contents.current() if is_latest else contents.as_of(at)})"
-            answer = _run(cursor, with_relations(sql, views), parameters, fetch)
-            if all(collection.writing <= at for collection, at in latest):
+                latest += [read] if is_latest else []
+                views[name] = read.view(contents, latest=is_latest, groups=groups.get(name))
+            answer = _run(cursor, with_relations(sql, views), [*given, *parameters], fetch)
+            if all(read.collection.writing <= read.at for read in latest):
                 return answer
 
 

@@ -45,8 +45,10 @@ from holdfast.runtime.store.port import (
     Moved,
     Owed,
     PageSize,
+    Part,
     Pinned,
     Position,
+    Relation,
     Time,
 )
 
@@ -305,29 +307,36 @@ class DuckDbStore:
         with self._core.times:
             return columns.key_sql(self._core.objects.collection(collection).layout, expressions)
 
-    def evaluate(
-        self, sql: str, relations: Mapping[str, tuple[CollectionId, Time]], parameters: Sequence[object] = ()
-    ) -> pa.Table:
+    def evaluate(self, sql: str, relations: Mapping[str, Relation], parameters: Sequence[object] = ()) -> pa.Table:
         return self._evaluate(sql, relations, parameters, reading.as_arrow)
 
     def evaluate_tuples(
-        self, sql: str, relations: Mapping[str, tuple[CollectionId, Time]], parameters: Sequence[object] = ()
+        self, sql: str, relations: Mapping[str, Relation], parameters: Sequence[object] = ()
     ) -> list[tuple[Any, ...]]:
         return self._evaluate(sql, relations, parameters, reading.as_tuples)
 
     def _evaluate(
         self,
         sql: str,
-        relations: Mapping[str, tuple[CollectionId, Time]],
+        relations: Mapping[str, Relation],
         parameters: Sequence[object],
         fetch: Callable[[Any], T],
     ) -> T:
         with ExitStack() as held:
-            found = {
-                name: (held.enter_context(self._core.holding(collection, at)), at)
-                for name, (collection, at) in relations.items()
-            }
+            found = {name: self._read(relation, held) for name, relation in relations.items()}
             return reading.evaluate(self._core, sql, found, parameters, fetch)
+
+    def _read(self, relation: Relation, held: ExitStack) -> reading.Read:
+        if isinstance(relation, Part):
+            collection = held.enter_context(self._core.holding(relation.collection, relation.at))
+            return reading.Read(collection, relation.at, relation)
+        id_, at = relation
+        return reading.Read(held.enter_context(self._core.holding(id_, at)), at)
+
+    def find(self, part: Part) -> pa.Table:
+        self._core.readable(part.collection, part.at)
+        with self._core.holding(part.collection, part.at) as held:
+            return reading.find(self._core, held, part)
 
     def evaluate_over(self, sql: str, tables: Mapping[str, pa.Table], parameters: Sequence[object] = ()) -> pa.Table:
         return reading.evaluate_over(self._core, sql, tables, parameters)
