@@ -31,6 +31,7 @@ PAGES = {
     "system-tables": 3,
     "client": 7,
     "holds": 6,
+    "indexes": 8,
     "formats": 1,
     "operations": 2,
 }

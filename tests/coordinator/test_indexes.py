@@ -1,0 +1,100 @@
+"""Indexes on a running service: filled with what is there, kept in the commits of their tables, also over a restart."""
+
+import time
+from typing import Any
+
+import pytest
+
+from holdfast.app import Service
+from holdfast.config import Settings
+from holdfast.errors import UnreadableTime
+from holdfast.names import CollectionId
+from holdfast.runtime.spark.session import Sessions
+from holdfast.runtime.store.duckdb.store import open_store
+from holdfast.sql.bind import bind
+from holdfast.sql.bound import BoundExplain, BoundSelect
+from holdfast.sql.bound_read import BoundRead
+from holdfast.sql.parse import parse
+
+from .running import run, states, wait
+
+SETUP = """
+CREATE TABLE orders (id STRING PRIMARY KEY, city STRING, total INT)
+  WITH (KAFKA_TOPIC = '{0}_orders', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
+INSERT INTO orders (id, city, total) VALUES ('a', 'oslo', 1);
+INSERT INTO orders (id, city, total) VALUES ('b', 'rome', 2);
+"""
+PATH = 'index "BY_CITY" on "ORDERS", looked up by CITY'
+
+
+def ask(service: Service, text: str) -> set[tuple[Any, ...]]:
+    bound = bind(parse(text)[0].statement, service.catalog, {})
+    assert isinstance(bound, BoundSelect | BoundRead)
+    return {tuple(row.values()) for row in service.pull(bound).rows.to_pylist()}
+
+
+def path(service: Service, text: str) -> str:
+    bound = bind(parse(f"EXPLAIN {text}")[0].statement, service.catalog, {})
+    assert isinstance(bound, BoundExplain)
+    told = service.explain(bound, bound.format).splitlines()
+    return next(line.removeprefix("  Path: ") for line in told if line.startswith("  Path: "))
+
+
+def test_an_index_over_its_life(settings: Settings, sessions: Sessions) -> None:
+    folder, oslo = settings.data_dir / "store", "SELECT id, total FROM orders WHERE city = 'oslo';"
+    service = Service(settings, sessions, open_store(folder))
+    try:
+        run(service, SETUP.format(settings.service_id))
+        wait(lambda: ask(service, "SELECT id FROM orders;"), {("a",), ("b",)})
+        run(service, "CREATE INDEX by_city ON orders (city) WITH (RETAIN HISTORY FOR '1h');")
+        query = str(service.catalog.index("BY_CITY").query)
+        wait(lambda: states(service).get(query), "RUNNING")
+        assert (ask(service, oslo), path(service, oslo)) == ({("a", 1)}, PATH)
+        early = service.pull(bind(parse(oslo)[0].statement, service.catalog, {})).time
+        run(service, "CREATE HOLD h ON by_city;")
+        run(service, "INSERT INTO orders (id, city, total) VALUES ('a', 'rome', 3);")
+        wait(lambda: ask(service, "SELECT id FROM orders WHERE city = 'rome';"), {("a",), ("b",)})
+        assert ask(service, oslo) == set()
+    finally:
+        service.stop()
+    service = Service(settings, sessions, open_store(folder))
+    try:
+        assert path(service, oslo) == PATH
+        assert ask(service, "SELECT id, total FROM orders WHERE city = 'rome';") == {("a", 3), ("b", 2)}
+        # The table has forgotten that time, and the index has not.
+        wait(lambda: service._store.frontier(CollectionId("ORDERS")).since > early, True)
+        before = f"SELECT id, total FROM orders WHERE city = 'oslo' AS OF {early};"
+        assert (ask(service, before), path(service, before)) == ({("a", 1)}, PATH)
+        assert ask(service, f"SELECT SUM(total) AS s FROM orders AS OF {early};") == {(3,)}
+        named = ask(service, "SELECT name, on_id FROM mz_indexes;")
+        assert named == {("BY_CITY", "ORDERS")}
+        assert ask(service, "SELECT index_position, on_position FROM mz_index_columns;") == {(1, 2)}
+        assert ("BY_CITY", "index") in ask(service, "SELECT name, type FROM mz_objects;")
+        run(service, "DROP TABLE orders CASCADE;")
+        assert not service.catalog.indexes
+        assert not service.catalog.holds
+        wait(lambda: CollectionId("BY_CITY") in service._store.collections(), False)
+    finally:
+        service.stop()
+
+
+def test_an_index_that_forgets_sooner_is_not_used_for_what_its_table_remembers(service: Service) -> None:
+    name = service.settings.service_id
+    run(
+        service,
+        f"CREATE TABLE long_kept (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC = '{name}_long', VALUE_FORMAT = 'JSON',"
+        " PARTITIONS = 1, RETAIN HISTORY FOR '1h'); CREATE INDEX by_n ON long_kept (n);"
+        "INSERT INTO long_kept (id, n) VALUES ('a', 1);",
+    )
+    now = "SELECT id FROM long_kept WHERE n = 1"
+    wait(lambda: (ask(service, f"{now};"), path(service, f"{now};")[:5]), ({("a",)}, "index"))
+    at = service.pull(bind(parse(f"{now};")[0].statement, service.catalog, {})).time
+    wait(lambda: service._store.frontier(CollectionId("BY_N")).since > at, True)
+    before = f"{now} AS OF {at};"
+    assert (ask(service, before), path(service, before)) == ({("a",)}, 'all rows of table "LONG_KEPT"')
+    run(service, "ALTER TABLE long_kept RESET (RETAIN HISTORY);")
+    deadline = time.monotonic() + 60
+    with pytest.raises(UnreadableTime):
+        while time.monotonic() < deadline:
+            ask(service, before)
+            time.sleep(0.1)
