@@ -142,6 +142,10 @@ class Catalog:
         """The queries that write an object."""
         return tuple(query for query in self.queries.values() if query.sink == name)
 
+    def is_taken(self, name: str) -> bool:
+        """Whether an object, a view, an index or a hold has a name."""
+        return any(name in named for named in (self.objects, self.views, self.indexes, self.holds))
+
     def check_free(self, name: str, *, position: Position | None = None) -> None:
         """Refuse a name that an object, a view, an index or a hold has."""
         if name in self.holds:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from threading import Lock
 
-from holdfast.catalog.objects import Hold
+from holdfast.catalog.objects import Hold, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.coordinator.advances import Advances
 from holdfast.errors import HoldTimeError, ReadError
@@ -110,7 +110,7 @@ class Holds:
 
     def start_of(self, name: ObjectName) -> Time | None:
         """Where the history of an object that is built is to start, if a hold is on its inputs for it."""
-        found = self._catalog().find(name)
+        found = self._catalog().held(name)
         query = self._catalog().queries.get(found.query) if found is not None and found.query is not None else None
         kept = self._store.kept()
         for hold in self._catalog().holds_on(name):

@@ -18,6 +18,7 @@ from holdfast.sql import statements as sql
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundCreateAs, BoundNothing
 from holdfast.sql.bound_hold import BoundCreateHold
+from holdfast.sql.bound_index import BoundCreateIndex
 from holdfast.sql.parse import ParsedStatement
 from holdfast.sql.session import KEPT
 
@@ -27,7 +28,7 @@ WHAT_IT_MAY = (
     "A transaction reads, or creates one index or materialized view and a hold on it, or renames and drops holds."
 )
 
-Creating = sql.CreateAs
+Creating = sql.CreateAs | sql.CreateIndex
 """Statements that create what can be held in the same transaction."""
 Changing = Plannable | OfHolds | BoundNothing
 """What a statement of a transaction becomes when it is bound."""
@@ -60,7 +61,7 @@ class Planned:
     @property
     def inputs(self) -> tuple[ObjectName, ...]:
         """What the object that the transaction creates and holds is computed from."""
-        made = self.after.find(self.new_hold.on[0].name) if self.new_hold is not None else None
+        made = self.after.held(self.new_hold.on[0].name) if self.new_hold is not None else None
         query = self.after.queries.get(made.query) if made is not None and made.query is not None else None
         return query.sources if query is not None else ()
 
@@ -145,6 +146,8 @@ class Draft:
                         hint="Drop what is there before, and leave out OR REPLACE.",
                         position=statement.position,
                     )
+            case sql.CreateIndex():
+                self._check_create(statement.position)
             case sql.AdvanceHold():
                 raise NotInTransaction(
                     "ALTER HOLD … ADVANCE cannot be run in a transaction",
@@ -183,6 +186,8 @@ def _created(bound: Changing) -> ObjectName | None:
     match bound:
         case BoundCreateAs(target=target):
             return target.name
+        case BoundCreateIndex(name=name):
+            return name
         case _:
             return None
 
@@ -191,7 +196,7 @@ def _named(statement: sql.CreateHold, catalog: Catalog) -> sql.CreateHold:
     """The hold with the name of what it holds, and a number when that is taken."""
     first = f"{statement.on[0].text}_HOLD"
     names = chain([first], (f"{first}_{number}" for number in count(2)))
-    free = next(name for name in names if not (name in catalog.holds or name in catalog.views or catalog.find(name)))
+    free = next(name for name in names if not catalog.is_taken(name))
     return replace(statement, name=sql.Identifier(free, statement.position))
 
 

@@ -139,7 +139,7 @@ def _free_name(on: Table, expressions: Iterable[Expression], catalog: Catalog) -
     name = f"{on.name}_{by or 'PRIMARY'}_IDX"
     for number in count(1):
         candidate = ObjectName(name if number == 1 else f"{name}{number}")
-        if not _is_taken(candidate, catalog):
+        if not catalog.is_taken(candidate):
             return candidate
     raise AssertionError
 
@@ -147,7 +147,3 @@ def _free_name(on: Table, expressions: Iterable[Expression], catalog: Catalog) -
 def _word(expression: Expression) -> str:
     """An expression as part of a name."""
     return re.sub(r"\W+", "_", format_expression(expression)).strip("_")
-
-
-def _is_taken(name: ObjectName, catalog: Catalog) -> bool:
-    return any(name in names for names in (catalog.objects, catalog.views, catalog.indexes, catalog.holds))
