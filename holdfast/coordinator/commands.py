@@ -291,7 +291,7 @@ def _done(bound: Changing, offset: int, at: Time | None, started: QueryId | None
             return Done(notice, -1)
         case BoundCreateHold(name=name) if at is not None:
             return Done(f"Hold {name} created at {at}.", offset)
-        case BoundCreateAs():
+        case BoundCreateAs() | BoundCreateIndex():
             return Done(_message(bound), offset, started)
         case _:
             return Done(_message(bound), offset)

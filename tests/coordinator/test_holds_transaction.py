@@ -8,7 +8,7 @@ from holdfast.app import Service
 from holdfast.config import Settings
 from holdfast.coordinator.backfill import Piece
 from holdfast.coordinator.cluster import Cluster
-from holdfast.errors import HoldfastError, HoldTimeError
+from holdfast.errors import HoldfastError, HoldTimeError, UnreadableTime
 from holdfast.names import CollectionId
 from holdfast.runtime.progress import replayed_upto
 from holdfast.runtime.spark.session import Sessions
@@ -16,6 +16,7 @@ from holdfast.runtime.store.duckdb.store import open_store
 from holdfast.runtime.store.port import Time
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundSelect
+from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import statements
 
 from .running import rows, run, wait
@@ -39,7 +40,7 @@ def transaction(service: Service, sql: str) -> list[str]:
 
 def as_of(service: Service, query: str, at: int) -> set[tuple]:
     bound = bind(next(iter(statements(f"{query} AS OF {at};"))).statement, service.catalog, {})
-    assert isinstance(bound, BoundSelect)
+    assert isinstance(bound, BoundSelect | BoundRead)
     return {tuple(row.values()) for row in service.pull(bound).rows.to_pylist()}
 
 
@@ -145,3 +146,49 @@ def test_a_hold_that_is_dropped_while_its_object_is_built_leaves_the_object_righ
         wait(lambda: replayed_upto(service._store.positions(query)) is not None, True)
         run(service, "DROP HOLD h; DROP HOLD long;")
     wait(lambda: rows(service, "per_group"), {("x", 2), ("y", 5)})
+
+
+def test_a_hold_on_an_index_is_its_own_and_reaches_back_to_the_since_of_its_table(
+    settings: Settings, sessions: Sessions
+) -> None:
+    """If a hold exists for an index, AS OF its time is answered if the index satisfies the query; a hold on any
+    non-index object will not also create the hold on its indexes; holds are accounted for when indexes are there again
+    after a restart."""
+    folder = settings.data_dir / "store"
+    table, index, later = CollectionId("T"), CollectionId("BY_G"), CollectionId("BY_N")
+    service = Service(settings, sessions, open_store(folder))
+    try:
+        run(service, SETUP.format(settings.service_id))
+        change(service, "a", "x", 1)
+        run(service, "CREATE HOLD long ON t;")
+        start = service.holds()[0].at
+        times = [change(service, *each) for each in (("b", "x", 2), ("a", "y", 5))]
+        time.sleep(2)
+        told = transaction(service, "CREATE INDEX by_g ON t (g); CREATE HOLD ON by_g;")
+        assert told == ["Index BY_G created.", f"Hold BY_G_HOLD created at {start}."]
+        run(service, "CREATE INDEX by_n ON t (n);")
+        wait(lambda: service._store.frontier(index).upper > 0 and service._store.frontier(later).upper > 0, True)
+        wait(lambda: {s.hold.name: s.at for s in service.holds()}, {"LONG": start, "BY_G_HOLD": start})
+        time.sleep(2)
+        found = {id_: service._store.frontier(id_).since for id_ in (table, index, later)}
+        assert found[table] == found[index] == start, "both are held"
+        assert found[later] > times[-1], "the hold on the table holds none of its indexes"
+        run(service, "DROP HOLD long;")
+        wait(lambda: service._store.frontier(table).since > times[-1], True)
+        assert service._store.frontier(index).since == start, "nor does the table hold its indexes"
+    finally:
+        service.stop()
+
+    service = Service(settings, sessions, open_store(folder))
+    try:
+        wait(lambda: {s.hold.name: s.at for s in service.holds()}, {"BY_G_HOLD": start})
+        time.sleep(2)
+        assert service._store.frontier(index).since == start
+        of_x = "SELECT id, n FROM t WHERE g = 'x'"
+        assert [as_of(service, of_x, at) for at in (start, *times)] == [{("a", 1)}, {("a", 1), ("b", 2)}, {("b", 2)}]
+        run(service, "DROP INDEX by_g CASCADE;")
+        assert not service.catalog.holds
+        with pytest.raises(UnreadableTime):
+            as_of(service, of_x, start)
+    finally:
+        service.stop()

@@ -136,6 +136,15 @@ def test_an_object_is_created_together_with_a_hold_on_it(catalog, name):
     assert after.queries[made.query].sources == ("T",)
 
 
+@pytest.mark.parametrize(("create", "name"), [("CREATE INDEX i ON t (n);", "I"), ("CREATE INDEX ON t (n);", "T_N_IDX")])
+def test_an_index_is_created_together_with_a_hold_on_it(catalog, create, name):
+    after = committed(f"{create} CREATE HOLD ON {name};", catalog)
+    (hold,) = after.holds_on(name)
+    assert (hold.name, hold.on) == (f"{name}_HOLD", (name,))
+    with pytest.raises(NotInTransaction, match="which it creates, and on nothing else"):
+        drafted(f"{create} CREATE HOLD ON t;", catalog)
+
+
 def test_a_hold_without_a_name_gets_one_that_is_free(catalog):
     taken = committed(f"{VIEW} CREATE HOLD ON v;", catalog).without_object("V")
     assert set(committed(f"{VIEW} CREATE HOLD ON v;", taken).holds) - set(taken.holds) == {"V_HOLD_2"}
