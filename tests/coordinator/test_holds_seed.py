@@ -2,7 +2,9 @@
 
 Some sentences have their tests elsewhere, under their own words: in `test_holds.py` (where a hold may be, MAX LAG,
 going backward, dropping what is held), `test_advances.py` (batches), `test_holds_transaction.py` (creating an object
-together with a hold on it, in a running service), `tests/sql/test_hold.py` (the forms of the statements).
+together with a hold on it; holds on indexes and on objects being separate; indexes after a restart),
+`tests/serving/test_paths.py` (an AS OF query considers only what is valid for its time), `tests/sql/test_hold.py` (the
+forms of the statements).
 
 Sentences that do not apply:
 - "marked in an error state and the read holds are released": decided otherwise, a hold that lags moves on by itself;
@@ -18,6 +20,9 @@ from holdfast.catalog.system import system_table
 from holdfast.errors import BindError, HoldfastError, HoldTimeError, SyntaxProblem, UnreadableTime, WrongObjectKind
 from holdfast.names import CollectionId
 from holdfast.serving.transactions import Transactions
+from holdfast.sql.bind import bind
+from holdfast.sql.bound_hold import BoundCreateHold
+from holdfast.sql.parse import parse
 from tests.serving.reading import plain
 
 from .holding import START, WINDOW, World
@@ -68,6 +73,18 @@ def test_the_hold_must_be_manually_advanced_which_will_release_the_previous_read
     world.run("ALTER HOLD h ADVANCE;")
     world.store.compact(limit=1_000)
     assert since(world) == world.at("H") == implied(world)
+
+
+def test_a_hold_can_be_created_on_indexes_materialized_views_tables_and_sources(world: World) -> None:
+    world.define("CREATE MATERIALIZED VIEW v AS SELECT id, n FROM t WHERE n > 1;")
+    world.define("CREATE INDEX ix ON t (n);")
+    bound = bind(parse("CREATE HOLD h ON t, v, ix;")[0].statement, world.catalog)
+    assert isinstance(bound, BoundCreateHold)
+    assert [(held.name, held.KIND) for held in bound.on] == [
+        ("T", "table"),
+        ("V", "materialized view"),
+        ("IX", "index"),
+    ]
 
 
 def test_a_hold_cannot_exist_on_sinks_streams_or_unmaterialized_views(world: World) -> None:
