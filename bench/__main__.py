@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import catch_up, holds, language, latency, memory, serving, store, subscribe
+from bench import catch_up, holds, indexes, language, latency, memory, serving, store, subscribe
 
 PARTS = {
     "catch-up": catch_up.measure,
@@ -16,6 +16,7 @@ PARTS = {
     "store": store.measure,
     "serving": serving.measure,
     "holds": holds.measure,
+    "indexes": indexes.measure,
     "memory": memory.measure,
     "subscribe": subscribe.measure,
 }

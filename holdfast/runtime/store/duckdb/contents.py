@@ -35,9 +35,18 @@ class Contents:
             if past:
                 cursor.register(self._past, self.pending.past)
 
-    def current(self) -> str:
-        """``k, seq, k0.., c0.., ts, since`` of the rows that there are now; and ``g``, the group, if they have one."""
-        table = self.collection.current
+    def of_groups(self, count: int) -> str:
+        """The stored rows of so many groups, which are parameters. Any other condition beside it would be in the way of
+        the index: DuckDB looks something up when that is all that is asked of a table."""
+        wanted = listed("?" for _ in range(count))
+        return f"SELECT {listed(self._columns, ['g'])} FROM {self.collection.current} WHERE g IN ({wanted})"
+
+    def current(self, stored_as: str | None = None) -> str:
+        """``k, seq, k0.., c0.., ts, since`` of the rows that there are now; and ``g``, the group, if they have one.
+
+        `stored_as` stands for the stored rows, when some of them suffice.
+        """
+        table = stored_as or self.collection.current
         stored = listed(self._columns, ["g"] if self._group else [])
         if self.pending is None:
             return f"SELECT {stored} FROM {table}"
@@ -56,11 +65,11 @@ class Contents:
             f"UNION ALL SELECT {what} FROM {self._past}"
         )
 
-    def as_of(self, at: Time) -> str:
+    def as_of(self, at: Time, stored_as: str | None = None) -> str:
         """``k, seq, k0.., c0.., ts``, and ``g``, of the rows as of a time."""
         what, stored = self._columns[:-1], ["g"] if self._group else []
         return (
-            f"SELECT {listed(what, stored)} FROM ({self.current()}) WHERE since <= {at} UNION ALL "
+            f"SELECT {listed(what, stored)} FROM ({self.current(stored_as)}) WHERE since <= {at} UNION ALL "
             f"SELECT {listed(what, self._group)} FROM ({self.history()}) "
             f"WHERE until > {at} AND since <= {at} AND present"
         )

@@ -5,7 +5,7 @@ Both carry the key's seq, given when the key was inserted: pages are ranges of i
 pages moves versions from one table to the other but never to another page.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -103,9 +103,11 @@ class Read:
     at: Time
     part: Part | None = None
 
-    def view(self, contents: Contents, *, latest: bool, groups: Sequence[object] | None) -> str:
-        """The relation as SQL; `groups` are the encoded groups that are wanted, which it takes as parameters."""
-        rows, layout = contents.current() if latest else contents.as_of(self.at), self.collection.layout
+    def view(self, contents: Contents, *, latest: bool, groups: Sequence[object] | None, found: str) -> str:
+        """The relation as SQL; `groups` are the encoded groups that are wanted, which it takes as parameters, and
+        `found` is what has the stored rows of those."""
+        stored, layout = found if groups else None, self.collection.layout
+        rows = contents.current(stored) if latest else contents.as_of(self.at, stored)
         if self.part is None:
             return f"SELECT {listed(['k'], schemas.rows_schema(layout).names)} FROM ({rows})"
         own = schemas.rows_schema(schemas.part_layout(layout)).names
@@ -151,17 +153,22 @@ def evaluate(
         for name, read in relations.items()
         if read.part is not None and read.part.groups is not None
     }
-    given = [value for name in relations for value in groups.get(name, ())]
+    given = [value for name in relations for _ in range(2) for value in groups.get(name, ())]
     with _reading(core) as cursor:
         while True:
-            views, latest = {}, []
+            views: dict[str, str] = {}
+            latest: list[Read] = []
             for name, read in relations.items():
                 contents = Contents.of(core, read.collection)
+                found = f"{name}_found"
+                if groups.get(name):
+                    views[found] = contents.of_groups(len(groups[name]))
                 is_latest = max(contents.written, read.collection.writing) <= read.at
                 contents.register(cursor, past=not is_latest)
                 latest += [read] if is_latest else []
-                views[name] = read.view(contents, latest=is_latest, groups=groups.get(name))
-            answer = _run(cursor, with_relations(sql, views), [*given, *parameters], fetch)
+                views[name] = read.view(contents, latest=is_latest, groups=groups.get(name), found=_quote(found))
+            kept = {f"{name}_found" for name in groups}
+            answer = _run(cursor, with_relations(sql, views, kept), [*given, *parameters], fetch)
             if all(read.collection.writing <= read.at for read in latest):
                 return answer
 
@@ -177,11 +184,15 @@ def evaluate_over(core: Core, sql: str, tables: Mapping[str, pa.Table], paramete
         return _run(cursor, sql, parameters, as_arrow)
 
 
-def with_relations(sql: str, views: Mapping[str, str]) -> str:
-    """The statement with each relation as a CTE, inlined so that predicates on the key reach its index."""
+def with_relations(sql: str, views: Mapping[str, str], kept: Set[str] = frozenset()) -> str:
+    """The statement with each relation as a CTE, inlined so that predicates on the key reach its index.
+
+    Those that are `kept` are not: nothing beyond them reaches into them.
+    """
     if not views:
         return sql
-    ctes = ", ".join(f"{_quote(name)} AS NOT MATERIALIZED ({view})" for name, view in views.items())
+    how = {name: "MATERIALIZED" if name in kept else "NOT MATERIALIZED" for name in views}
+    ctes = ", ".join(f"{_quote(name)} AS {how[name]} ({view})" for name, view in views.items())
     first, _, rest = sql.lstrip().partition(" ")
     if first.upper() != "WITH":
         return f"WITH {ctes} {sql}"
