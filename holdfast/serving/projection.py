@@ -94,10 +94,10 @@ class Projection:
     def condition(self, scope: Scope, dialect: Dialect) -> str:
         return render_filter(self.bound.where, scope, dialect) if self.bound.where else "true"
 
-    def select(self, relation: str, dialect: Dialect, *, key: str | None = None, limit: int | None = None) -> str:
-        """The whole SELECT over rows; `key` is a further condition by which the store finds them."""
+    def select(self, relation: str, dialect: Dialect, *, limit: int | None = None) -> str:
+        """The whole SELECT over rows."""
         scope = self.scope()
-        where = self.condition(scope, dialect) + (f" AND {key}" if key else "")
+        where = self.condition(scope, dialect)
         tail = f" LIMIT {limit}" if limit is not None else ""
         return f"SELECT {', '.join(self.items(scope, dialect))} FROM {relation} WHERE {where}{tail}"
 

@@ -7,7 +7,7 @@ from holdfast.errors import NotSupported
 from holdfast.names import CollectionId
 from holdfast.runtime.expressions.physical import Dialect, arrow_type
 from holdfast.runtime.spark.engine import Engine
-from holdfast.runtime.store.port import Store, Time
+from holdfast.runtime.store.port import Keyed, Store, Time
 from holdfast.serving.paths import Access, Paths, ReadStore, paths_to
 from holdfast.serving.projection import Projection, on_spark
 from holdfast.serving.results import PullResult
@@ -28,8 +28,8 @@ def pull(bound: BoundSelect, store: ReadStore, engine: Engine, times: Times) -> 
         access = paths.at(choice.readable)
         if projection.dialect is Dialect.DUCKDB:
             key = projection.key_condition(access.collection, store) if access.by_key else None
-            sql = projection.select("t", Dialect.DUCKDB, key=key, limit=bound.limit)
-            rows = store.evaluate(sql, {"t": access.relation(choice.time)})
+            wanted = Keyed(access.collection, choice.time, key) if key is not None else access.relation(choice.time)
+            rows = store.evaluate(projection.select("t", Dialect.DUCKDB, limit=bound.limit), {"t": wanted})
         else:
             rows = on_spark(engine, projection, rows_of(access, store, choice.time), bound.limit)
     return PullResult(projection.columns, as_declared(rows, projection), choice.time, choice.notice)

@@ -59,6 +59,13 @@ def bind_drop_index(statement: sql.DropIndex, catalog: Catalog) -> BoundDropInde
 
 
 def _indexed(name: sql.Identifier, catalog: Catalog) -> Table:
+    if name.text in catalog.views:
+        raise WrongObjectKind(
+            f'an index cannot be on "{name.text}", which is a view',
+            detail="A view is computed when it is read, and keeps no rows that an index could have.",
+            hint="CREATE MATERIALIZED VIEW with the same query keeps them; index that.",
+            position=name.position,
+        )
     found = catalog.relation(name.text, position=name.position)
     if isinstance(found, Stream):
         raise WrongObjectKind(

@@ -110,6 +110,7 @@ def test_made_names_are_numbered(catalog: Catalog):
     ("text", "kind", "message"),
     [
         ("CREATE INDEX ON nowhere (n)", UnknownObject, 'stream or table "NOWHERE" does not exist'),
+        ("CREATE INDEX ON v (id)", WrongObjectKind, 'an index cannot be on "V", which is a view'),
         ("CREATE INDEX ON st (n)", WrongObjectKind, 'an index cannot be on "ST", which is a stream'),
         (
             "CREATE INDEX ON mz_tables (name)",

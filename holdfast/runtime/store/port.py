@@ -163,7 +163,19 @@ class Part:
     groups: pa.Table | None = None
 
 
-Relation = tuple[CollectionId, Time] | Part
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """The rows of a collection as of a time whose encoded key ``k`` satisfies a condition of the reading dialect.
+
+    They are found by the key's index, whatever else a statement asks of them.
+    """
+
+    collection: CollectionId
+    at: Time
+    condition: str
+
+
+Relation = tuple[CollectionId, Time] | Part | Keyed
 """A collection as of a time, as a reader names it."""
 
 

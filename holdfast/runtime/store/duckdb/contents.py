@@ -35,11 +35,11 @@ class Contents:
             if past:
                 cursor.register(self._past, self.pending.past)
 
-    def of_groups(self, count: int) -> str:
-        """The stored rows of so many groups, which are parameters. Any other condition beside it would be in the way of
-        the index: DuckDB looks something up when that is all that is asked of a table."""
-        wanted = listed("?" for _ in range(count))
-        return f"SELECT {listed(self._columns, ['g'])} FROM {self.collection.current} WHERE g IN ({wanted})"
+    def stored(self, condition: str) -> str:
+        """The stored rows that satisfy a condition on ``k`` or ``g``. Any other beside it would be in the way of the
+        index: DuckDB looks something up when that is all that is asked of a table."""
+        group = ["g"] if self._group else []
+        return f"SELECT {listed(self._columns, group)} FROM {self.collection.current} WHERE {condition}"
 
     def current(self, stored_as: str | None = None) -> str:
         """``k, seq, k0.., c0.., ts, since`` of the rows that there are now; and ``g``, the group, if they have one.

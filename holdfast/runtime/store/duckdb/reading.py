@@ -22,7 +22,7 @@ from holdfast.runtime.store.duckdb.objects import Collection
 from holdfast.runtime.store.duckdb.prepared import check_select
 from holdfast.runtime.store.duckdb.problems import telling, telling_reader
 from holdfast.runtime.store.duckdb.small import encode
-from holdfast.runtime.store.port import KeyRange, PageSize, Part, Time
+from holdfast.runtime.store.port import Keyed, KeyRange, PageSize, Part, Relation, Time
 from holdfast.runtime.store.schemas import names
 
 T = TypeVar("T")
@@ -97,25 +97,40 @@ def lookup(core: Core, collection: Collection, keys: pa.Table, at: Time | None =
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A relation of a statement: a collection as of a time, or the part of it that some groups are."""
+    """A relation of a statement: a collection as of a time, whole or as far as a `condition` on its key or group is
+    true; `parameters` are that condition's. A `part` is without the columns of the group."""
 
     collection: Collection
     at: Time
-    part: Part | None = None
+    part: bool = False
+    condition: str | None = None
+    parameters: tuple[object, ...] = ()
 
-    def view(self, contents: Contents, *, latest: bool, groups: Sequence[object] | None, found: str) -> str:
-        """The relation as SQL; `groups` are the encoded groups that are wanted, which it takes as parameters, and
-        `found` is what has the stored rows of those."""
-        stored, layout = found if groups else None, self.collection.layout
+    @classmethod
+    def of(cls, core: Core, relation: Relation, collection: Collection) -> "Read":
+        match relation:
+            case Keyed(at=at, condition=condition):
+                return cls(collection, at, condition=condition)
+            case Part(at=at, groups=None):
+                return cls(collection, at, part=True)
+            case Part(at=at, groups=groups):
+                wanted = tuple(encoded_groups(core, collection, groups))
+                condition = f"g IN ({listed('?' for _ in wanted)})" if wanted else "false"
+                return cls(collection, at, part=True, condition=condition, parameters=wanted)
+            case (_, at):
+                return cls(collection, at)
+
+    def view(self, contents: Contents, *, latest: bool, found: str) -> str:
+        """The relation as SQL; `found` is what has the stored rows for which the condition is true."""
+        stored, layout = found if self.condition is not None else None, self.collection.layout
         rows = contents.current(stored) if latest else contents.as_of(self.at, stored)
-        if self.part is None:
-            return f"SELECT {listed(['k'], schemas.rows_schema(layout).names)} FROM ({rows})"
+        where = f" WHERE {self.condition}" if self.condition is not None else ""
+        names = schemas.rows_schema(layout).names
+        if not self.part:
+            return f"SELECT {listed(['k'], names)} FROM ({rows}){where}"
         own = schemas.rows_schema(schemas.part_layout(layout)).names
-        shown = [f"{a} AS {b}" for a, b in zip(schemas.rows_schema(layout).names[layout.group :], own, strict=True)]
-        if groups is None:
-            return f"SELECT {listed(shown)} FROM ({rows})"
-        wanted = f"g IN ({listed('?' for _ in groups)})" if groups else "false"
-        return f"SELECT {listed(shown)} FROM ({rows}) WHERE {wanted}"
+        shown = [f"{a} AS {b}" for a, b in zip(names[layout.group :], own, strict=True)]
+        return f"SELECT {listed(shown)} FROM ({rows}){where}"
 
 
 def encoded_groups(core: Core, collection: Collection, groups: pa.Table) -> list[object]:
@@ -128,7 +143,7 @@ def encoded_groups(core: Core, collection: Collection, groups: pa.Table) -> list
 def find(core: Core, collection: Collection, part: Part) -> pa.Table:
     schema = schemas.rows_schema(schemas.part_layout(collection.layout))
     sql = f"SELECT {listed(schema.names)} FROM part"
-    return schemas.fit(evaluate(core, sql, {"part": Read(collection, part.at, part)}, (), as_arrow), schema)
+    return schemas.fit(evaluate(core, sql, {"part": Read.of(core, part, collection)}, (), as_arrow), schema)
 
 
 def _select(core: Core, contents: Contents, sql: str, parameters: Sequence[object] = ()) -> pa.Table:
@@ -148,12 +163,8 @@ def evaluate(
 
     Tables that are written meanwhile are noticed afterwards, and the read done again with history.
     """
-    groups = {
-        name: encoded_groups(core, read.collection, read.part.groups)
-        for name, read in relations.items()
-        if read.part is not None and read.part.groups is not None
-    }
-    given = [value for name in relations for _ in range(2) for value in groups.get(name, ())]
+    given = [value for read in relations.values() for value in (*read.parameters, *read.parameters)]
+    kept = {f"{name}_found" for name, read in relations.items() if read.condition is not None}
     with _reading(core) as cursor:
         while True:
             views: dict[str, str] = {}
@@ -161,13 +172,12 @@ def evaluate(
             for name, read in relations.items():
                 contents = Contents.of(core, read.collection)
                 found = f"{name}_found"
-                if groups.get(name):
-                    views[found] = contents.of_groups(len(groups[name]))
+                if read.condition is not None:
+                    views[found] = contents.stored(read.condition)
                 is_latest = max(contents.written, read.collection.writing) <= read.at
                 contents.register(cursor, past=not is_latest)
                 latest += [read] if is_latest else []
-                views[name] = read.view(contents, latest=is_latest, groups=groups.get(name), found=_quote(found))
-            kept = {f"{name}_found" for name in groups}
+                views[name] = read.view(contents, latest=is_latest, found=_quote(found))
             answer = _run(cursor, with_relations(sql, views, kept), [*given, *parameters], fetch)
             if all(read.collection.writing <= read.at for read in latest):
                 return answer

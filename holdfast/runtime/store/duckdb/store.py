@@ -40,6 +40,7 @@ from holdfast.runtime.store.port import (
     ChangeRange,
     Frontier,
     Kept,
+    Keyed,
     KeyRange,
     Layout,
     Moved,
@@ -327,11 +328,8 @@ class DuckDbStore:
             return reading.evaluate(self._core, sql, found, parameters, fetch)
 
     def _read(self, relation: Relation, held: ExitStack) -> reading.Read:
-        if isinstance(relation, Part):
-            collection = held.enter_context(self._core.holding(relation.collection, relation.at))
-            return reading.Read(collection, relation.at, relation)
-        id_, at = relation
-        return reading.Read(held.enter_context(self._core.holding(id_, at)), at)
+        id_, at = (relation.collection, relation.at) if isinstance(relation, Part | Keyed) else relation
+        return reading.Read.of(self._core, relation, held.enter_context(self._core.holding(id_, at)))
 
     def find(self, part: Part) -> pa.Table:
         self._core.readable(part.collection, part.at)
