@@ -116,7 +116,7 @@ def test_a_key_or_group_is_looked_up_whatever_else_is_asked(tmp_path: Path, monk
         return ran(cursor, sql, parameters, fetch)
 
     monkeypatch.setattr(reading, "_run", run)
-    key = f"k = {store.key_sql(ARRANGED, ["'b'", '7', "'7'"])}"
+    key = "k = " + store.key_sql(ARRANGED, ["'b'", "7", "'7'"])
     for at, value in ((10, "v"), (20, "w")):
         for relation in (Part(ARRANGED, Time(at), groups(("b", 7))), Keyed(ARRANGED, Time(at), key)):
             found = store.evaluate("SELECT c0 FROM t WHERE c0 > '' AND ts >= 0", {"t": relation})
