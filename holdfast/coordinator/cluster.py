@@ -418,10 +418,12 @@ class Cluster:
                 stage.move(query, self._left_at(riders[query]))
             self._commit(stage, outcome, past=piece.at)
         _count("backfill", piece.inputs.topics)
-        for query in piece.queries.keys() - outcome.failed.keys():
-            self.progress[query] = Progress(Status.RUNNING) if piece.last else Progress(Status.BUILDING, piece.done)
         if piece.last:
             self._show([p for q, p in piece.queries.items() if q not in outcome.failed])
+            # From where on it can be read is durable before anyone reads: a time that was answered stays readable.
+            self._commit(self._store.stage(), Outcome())
+        for query in piece.queries.keys() - outcome.failed.keys():
+            self.progress[query] = Progress(Status.RUNNING) if piece.last else Progress(Status.BUILDING, piece.done)
         return piece
 
     def _check_replay(self, program: Program) -> None:

@@ -54,7 +54,11 @@ def test_every_time_that_was_promised_is_there_after_kills(
     server.sql(SETUP)
     wait_for("the views are built", lambda: server.queries()["NAMED"]["state"] == "RUNNING", seconds=60)
     counts: dict[str, tuple[int, int]] = {}
-    readings: list[Reading] = []
+    # A time that was answered stays, also when nothing has happened since.
+    at = int(time.time() * 1000)
+    readings: list[Reading] = [(at, name, as_of(server, at, name)) for name in ("sums", "named")]
+    server.kill()
+    server.start()
     number = 0
     for _ in range(KILLS):
         for _ in range(4):
@@ -68,6 +72,10 @@ def test_every_time_that_was_promised_is_there_after_kills(
             write(kafka, "mv_events", records)
             at = int(time.time() * 1000)
             readings += [(at, name, as_of(server, at, name)) for name in ("sums", "named")]
+        wait_for("the round is counted", lambda: sum(row[1] for row in rows(server, "sums")) == number, seconds=60)
+        at = int(time.time() * 1000)
+        readings += [(at, name, as_of(server, at, name)) for name in ("sums", "named")]
+        write(kafka, "mv_names", [(k, json.dumps({"name": name}).encode()) for k, name in names.items()])
         server.kill()
         server.start()
         for at, name, found in readings:
