@@ -41,6 +41,10 @@ def rows(server: Server, name: str) -> Rows:
     return server.pull(f"SELECT * FROM {name} ORDER BY k;")
 
 
+def counted(server: Server) -> int:
+    return sum(row[1] for row in rows(server, "sums"))
+
+
 @pytest.mark.timeout(900)
 def test_every_time_that_was_promised_is_there_after_kills(
     make_server: Callable[..., Server], broker: EmbeddedBroker
@@ -72,7 +76,7 @@ def test_every_time_that_was_promised_is_there_after_kills(
             write(kafka, "mv_events", records)
             at = int(time.time() * 1000)
             readings += [(at, name, as_of(server, at, name)) for name in ("sums", "named")]
-        wait_for("the round is counted", lambda: sum(row[1] for row in rows(server, "sums")) == number, seconds=60)
+        wait_for("the round is counted", lambda all_=number: counted(server) == all_, seconds=60)
         at = int(time.time() * 1000)
         readings += [(at, name, as_of(server, at, name)) for name in ("sums", "named")]
         write(kafka, "mv_names", [(k, json.dumps({"name": name}).encode()) for k, name in names.items()])
