@@ -88,3 +88,27 @@ def test_an_index_that_forgets_sooner_is_not_used_for_what_its_table_remembers(s
     wait(lambda: service._store.frontier(CollectionId("BY_N")).since > at, True)
     before = f"{now} AS OF {at};"
     assert (ask(service, before), path(service, before)) == ({("a",)}, 'all rows of table "LONG_KEPT"')
+
+
+def test_an_index_that_is_created_with_a_hold_has_the_history_of_its_table(service: Service) -> None:
+    name = service.settings.service_id
+    run(
+        service,
+        f"CREATE TABLE past (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC = '{name}_past', "
+        "VALUE_FORMAT = 'JSON', PARTITIONS = 1, RETAIN HISTORY FOR '1h');",
+    )
+    times = []
+    for n in (1, 2, 3):
+        run(service, f"INSERT INTO past (id, n) VALUES ('a', {n});")
+        wait(lambda: ask(service, "SELECT n FROM past;"), {(n,)})
+        times.append(service._store.changed_at(CollectionId("PAST")))
+    id_ = service.begin_transaction()
+    for parsed in parse("CREATE INDEX past_by_n ON past (n); CREATE HOLD ON past_by_n;"):
+        service.change_in_transaction(id_, parsed, {})
+    service.end_transaction(id_, commits=True)
+    wait(lambda: states(service).get(str(service.catalog.index("PAST_BY_N").query)), "RUNNING")
+    for n, at in enumerate(times, start=1):
+        for wanted in (1, 2, 3):
+            text = f"SELECT id FROM past WHERE n = {wanted} AS OF {at};"
+            assert ask(service, text) == ({("a",)} if wanted == n else set())
+            assert path(service, text) == 'index "PAST_BY_N" on "PAST", looked up by N'

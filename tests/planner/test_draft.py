@@ -197,3 +197,15 @@ def test_a_hold_is_created_after_what_it_holds(catalog, before):
         f"CREATE HOLD in a transaction must follow the CREATE of what it holds at line 1, column {len(before) + 1}",
         "HINT: Create the hold outside of a transaction.",
     ]
+
+
+def test_an_index_is_created_with_a_hold_on_it(catalog: Catalog):
+    after = committed("CREATE INDEX ON t (n); CREATE HOLD ON t_n_idx;", catalog)
+    assert after.index("T_N_IDX").on == "T"
+    assert after.hold("T_N_IDX_HOLD").on == ("T_N_IDX",)
+    draft = drafted("CREATE INDEX ON t (n); CREATE HOLD ON t_n_idx;", catalog)
+    assert draft.planned(catalog, number=50).inputs == ("T",)
+    with pytest.raises(NotInTransaction, match="creates one object"):
+        drafted("CREATE INDEX ON t (n); CREATE INDEX ON t (id);", catalog)
+    with pytest.raises(NotInTransaction, match="does not hold it"):
+        drafted("CREATE INDEX ON t (n);", catalog).check_whole()
