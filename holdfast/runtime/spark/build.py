@@ -1,6 +1,6 @@
 """From a decoded plan to a program."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from holdfast.names import CollectionId, ObjectName, QueryId, StateId, TopicName
 from holdfast.runtime.expressions.parse import parse_expression, parse_named
@@ -61,7 +61,7 @@ from holdfast.runtime.spark.views import decoded_view, remembered_view, state_vi
 from holdfast.runtime.spark.windowed import closes, closing_windows, is_final, time_windows
 from holdfast.runtime.store.port import Layout, RideAlong
 from holdfast.runtime.store.schemas import rows_schema
-from holdfast.types import Column, Role, Scalar, Schema
+from holdfast.types import Column, Role, Scalar, Schema, SqlType
 
 
 def build_query(
@@ -165,7 +165,9 @@ def _table(builder: Builder, sink: TableSink | TableKeep, collection: Collection
         if along is not None:
             return table
         builder.reads(StateInput(state, view, table_schema(aggregation.layout)))
-    builder.end_stage(build_table_sink(sink, table), Upsert(collection))
+    # One row of the right side changes many of the left: they are told by their keys.
+    order = _scalars(table.key_types) if _is_fk_join(top) else ()
+    builder.end_stage(build_table_sink(sink, table), Upsert(collection, order))
     return table
 
 
@@ -254,8 +256,12 @@ def _order(table: TableRelation, *, final: bool) -> tuple[str, ...]:
     """Windows are told as they close; of others, those that are gone come first."""
     if not final:
         return ("present", *table.keys[-2:])
-    scalars = [f"k{i}" for i, type_ in enumerate(table.key_types[:-2]) if isinstance(type_, Scalar)]
-    return (table.keys[-1], *scalars)
+    return (table.keys[-1], *_scalars(table.key_types[:-2]))
+
+
+def _scalars(key: Sequence[SqlType]) -> tuple[str, ...]:
+    """The key columns that rows can be sorted by."""
+    return tuple(f"k{i}" for i, type_ in enumerate(key) if isinstance(type_, Scalar))
 
 
 def _is_fk_join(step: Step) -> bool:

@@ -21,11 +21,11 @@ def build_stream_select_key(step: StreamSelectKey, source: StreamRelation, meani
 
 
 def build_stream_select_key_v1(step: StreamSelectKeyV1, source: StreamRelation, meaning: Meaning) -> StreamRelation:
-    """A row without the new key is dropped."""
+    """A row without the new key is dropped. Both keys are called ROWKEY: steps above mean the old one, a value now."""
     expression = parse_expression(step.key_expression)
     scope = source.scope()
     key = (Column("ROWKEY", meaning.type(expression, scope), Role.KEY),)
-    keyed = _rekeyed(source, key, [_key_sql(expression, source, meaning)])
+    keyed = _rekeyed(source, key, [_key_sql(expression, source, meaning)], hides=False)
     return replace(keyed, sql=f"SELECT * FROM ({keyed.sql}) WHERE bad > 0 OR k0 IS NOT NULL")
 
 
@@ -48,8 +48,9 @@ def build_table_select_key(step: TableSelectKey, source: TableRelation) -> Table
     return source
 
 
-def _rekeyed(source: StreamRelation, key: tuple[Column, ...], sql: list[str]) -> StreamRelation:
-    taken = {column.name for column in (*key, *source.value)}
+def _rekeyed(source: StreamRelation, key: tuple[Column, ...], sql: list[str], *, hides: bool = True) -> StreamRelation:
+    """The rows under a new key, which hides old key columns of the same name."""
+    taken = {column.name for column in (*source.value, *(key if hides else ()))}
     old = [(f"k{i}", Column(c.name, c.type)) for i, c in enumerate(source.key) if c.name not in taken]
     first = len(source.value)
     # A bad row has no key: an expression could make one of its nulls.
