@@ -18,9 +18,10 @@ from holdfast.kafka.clients import spark_kafka_options
 from holdfast.kafka.consumer import RangeReader
 from holdfast.names import ServiceId, TopicName
 from holdfast.runtime.spark.engine import Engine
-from holdfast.runtime.spark.session import Sessions, open_sessions
+from holdfast.runtime.spark.session import BRIEF, JAVA_OPTIONS, Sessions, open_sessions
 from holdfast.runtime.store.duckdb.store import open_store
 
+os.environ.setdefault(JAVA_OPTIONS, BRIEF)
 numbers = itertools.count(1)
 
 

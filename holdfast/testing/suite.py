@@ -1,5 +1,6 @@
 """Runs many cases, one after the other, on one Spark."""
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from tempfile import TemporaryDirectory
 from holdfast.config import Settings
 from holdfast.jars import JarSet, fetch_jars, find_java
 from holdfast.runtime.spark.engine import Engine
-from holdfast.runtime.spark.session import open_sessions
+from holdfast.runtime.spark.session import BRIEF, JAVA_OPTIONS, open_sessions
 from holdfast.testing.case import Case, Malformed
 from holdfast.testing.report import Entry
 from holdfast.testing.running import run
@@ -44,6 +45,7 @@ def spark_engine(settings: Settings) -> Iterator[Engine]:
     jars = fetch_jars(
         JarSet.SPARK, settings.jar_dir, java=find_java(settings.java_home), ivy_settings=settings.ivy_settings
     )
+    os.environ.setdefault(JAVA_OPTIONS, BRIEF)
     with TemporaryDirectory(prefix="holdfast-spark-") as folder:
         sessions = open_sessions(
             master=settings.spark_master, jars=jars, work_dir=Path(folder), properties=settings.spark_properties

@@ -12,6 +12,11 @@ from pyspark.sql import SparkSession
 
 from holdfast.runtime.spark.warmup import WarmUp
 
+JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
+"""The variable with the options of Spark's JVM; what a user has set there stays."""
+LOGGED = "-Dlog4j2.configurationFile="
+BRIEF = "-XX:TieredStopAtLevel=1"
+"""For runs of some minutes over ever other plans: none of them is worth the JVM's second compiler."""
 PYTHON = "spark.sql.execution.pyspark.udf"
 OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 COMMON = {
@@ -87,7 +92,7 @@ def open_sessions(
     # Users' functions run in this Python, not in whichever is first on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     log_settings = _quiet_log(work_dir)
-    os.environ["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={log_settings}"
+    os.environ[JAVA_OPTIONS] = java_options(os.environ.get(JAVA_OPTIONS, ""), log_settings)
     builder = SparkSession.builder.master(master).appName("holdfast")
     settings = {
         **CONTEXT,
@@ -106,6 +111,12 @@ def open_sessions(
     small = large.newSession()
     _tune(large, small)
     return Sessions(small=small, large=large, warming=WarmUp(small))
+
+
+def java_options(given: str, log_settings: Path) -> str:
+    """Options of the JVM: those that were given, and where its log is set."""
+    kept = [option for option in given.split() if not option.startswith(LOGGED)]
+    return " ".join([*kept, f"{LOGGED}{log_settings}"])
 
 
 def _tune(large: SparkSession, small: SparkSession) -> None:
