@@ -22,6 +22,7 @@ BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.D
 COMMANDS = ("datagen", "status", "backup", "restore")
 """The commands of a page that are run; the others start a server or open a shell."""
 WAIT_SECONDS = 90.0
+ASKED = ("SELECT", "SHOW")
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Reader:
             if ok and (block.shows is None or shown == block.shows):
                 self.ran += 1
                 return
-            assert block.text.lstrip().startswith("SELECT"), f"{block.text}\nshows:\n{shown}\nnot:\n{block.shows}"
+            assert block.text.lstrip().startswith(ASKED), f"{block.text}\nshows:\n{shown}\nnot:\n{block.shows}"
             assert time.monotonic() < deadline, f"{block.text}\nshows:\n{shown}{told}\nnot:\n{block.shows}"
             time.sleep(0.2)
 
