@@ -31,7 +31,7 @@ PAGES = {
     "system-tables": 3,
     "client": 7,
     "holds": 6,
-    "indexes": 8,
+    "indexes": 7,
     "formats": 1,
     "operations": 2,
 }
