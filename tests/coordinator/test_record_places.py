@@ -17,27 +17,30 @@ INSERT INTO people (id, name) VALUES ('b', 'Bob');
 INSERT INTO people (id, name) VALUES ('a', 'Anna');
 INSERT INTO visits (id, page) VALUES ('a', 'first');
 """
+PLACES = """
+CREATE TABLE places WITH (KAFKA_TOPIC = '{0}_places') AS SELECT id, name, ROWOFFSET AS place FROM people;
+"""
 JOIN = """
-CREATE STREAM {0} AS SELECT visits.id AS id, page, name, people.ROWOFFSET AS place
+CREATE STREAM {0} WITH (KAFKA_TOPIC = '{1}_{0}') AS SELECT visits.id AS id, page, name, people.ROWOFFSET AS place
   FROM visits JOIN people ON visits.id = people.id;
 """
 
 
 def test_the_places_are_there_after_a_backfill_and_a_restart(settings: Settings, sessions: Sessions) -> None:
-    folder = settings.data_dir / "store"
+    folder, name = settings.data_dir / "store", settings.service_id
     service = Service(settings, sessions, open_store(folder))
     try:
-        run(service, SETUP.format(settings.service_id))
-        run(service, "CREATE TABLE places AS SELECT id, name, ROWOFFSET AS place FROM people;")
+        run(service, SETUP.format(name))
+        run(service, PLACES.format(name))
         wait(lambda: rows(service, "places"), {("a", "Anna", 2), ("b", "Bob", 1)})
-        run(service, JOIN.format("every"))
+        run(service, JOIN.format("every", name))
         # The table's rows are from the start also where the stream's are not.
-        run(service, JOIN.format("later"), {"auto.offset.reset": "latest"})
+        run(service, JOIN.format("later", name), {"auto.offset.reset": "latest"})
         wait(lambda: set(states(service).values()), {"RUNNING"})
-        wait(lambda: records(service, "EVERY"), [(b"a", b'{"PAGE":"first","NAME":"Anna","PLACE":2}')])
+        wait(lambda: records(service, f"{name}_every"), [(b"a", b'{"PAGE":"first","NAME":"Anna","PLACE":2}')])
         run(service, "INSERT INTO visits (id, page) VALUES ('b', 'second');")
-        wait(lambda: records(service, "LATER"), [(b"b", b'{"PAGE":"second","NAME":"Bob","PLACE":1}')])
-        wait(lambda: len(records(service, "EVERY")), 2)
+        wait(lambda: records(service, f"{name}_later"), [(b"b", b'{"PAGE":"second","NAME":"Bob","PLACE":1}')])
+        wait(lambda: len(records(service, f"{name}_every")), 2)
     finally:
         service.stop()
 
@@ -47,8 +50,8 @@ def test_the_places_are_there_after_a_backfill_and_a_restart(settings: Settings,
         wait(lambda: rows(service, "places"), {("a", "Anna", 2), ("b", "Bert", 3)})
         run(service, "INSERT INTO visits (id, page) VALUES ('b', 'third');")
         last = (b"b", b'{"PAGE":"third","NAME":"Bert","PLACE":3}')
-        wait(lambda: records(service, "EVERY")[-1], last)
-        wait(lambda: records(service, "LATER")[-1], last)
-        assert len(records(service, "LATER")) == 2
+        wait(lambda: records(service, f"{name}_every")[-1], last)
+        wait(lambda: records(service, f"{name}_later")[-1], last)
+        assert len(records(service, f"{name}_later")) == 2
     finally:
         service.stop()

@@ -58,7 +58,7 @@ def test_the_past_of_a_table_is_kept_as_long_as_is_said(settings: Settings, sess
         wait(lambda: (rows(service, "kept"), rows(service, "plain")), ({("a", 2)}, {("a", 2)}))
         time.sleep(2)
         assert ask(service, f"{both};", transaction) == ([(1, 1)], at)
-        service.end_transaction(transaction)
+        service.end_transaction(transaction, commits=False)
         gone = wait_forgotten(service, f"SELECT n FROM plain AS OF {at};")
         assert gone.message == "could not find a valid timestamp for the query"
         assert ask(service, f"SELECT n FROM kept AS OF {at};") == ([(1,)], at)
