@@ -22,7 +22,7 @@ from .server import Server, servers
 from .test_hold_clients import OF_HOLDS
 
 CHAIN: list[tuple[str, int, str | None]] = [
-    ("before_store_commit", 12, None),
+    ("before_store_commit", 40, None),
     ("after_command_append", 1, "EXTRA_COUNTS"),
     ("before_produce", 15, None),
     ("before_topic_creation", 5, "EXTRA_TOTALS"),
