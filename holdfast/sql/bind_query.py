@@ -231,7 +231,7 @@ def _bind_followed(select: sql.Select, catalog: Catalog) -> BoundSelect:
     where = _where(select, relation)
     if not isinstance(relation.source.object, Stream):
         _refuse_record_columns(relation, columns, where, "pull" if kind is SelectKind.PULL else "push")
-    elif select.as_of is not None:
+    if kind is not SelectKind.PULL and select.as_of is not None:
         raise NotSupported(
             f"AS OF cannot be used with EMIT {select.emit}",
             hint="Leave out EMIT to read the rows of that time.",

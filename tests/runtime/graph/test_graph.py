@@ -75,6 +75,7 @@ KEPT = {
     "fkTableTableJoinV1": ["foreign keys"],
     "tableSinkV1": ["`Here`"],
     "tableKeepV1": ["`Here`"],
+    "tableIndexV1": ["`Here`"],
     "collectionSourceV1": ["S"],
 }
 
