@@ -9,7 +9,7 @@ from holdfast.errors import HoldfastError
 from holdfast.kafka.records import Partition
 from holdfast.names import TopicName
 from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundInsert, BoundSelect
+from holdfast.sql.bound import BoundInsert, BoundSelect, BoundSubscribe
 from holdfast.sql.parse import statements
 
 SECONDS = 120
@@ -47,6 +47,18 @@ def raw_records(service: Service, topic: str) -> list[dict[str, Any]]:
     starts, ends = service._admin.starts(partitions), service._admin.ends(partitions)
     found = service._ranges.read({p: (starts[p], ends[p]) for p in partitions})
     return sorted(found.to_pylist(), key=lambda row: (row["partition"], row["offset"]))
+
+
+def followed(service: Service, sql: str, count: int) -> list[tuple[Any, ...]]:
+    """The first rows of a push query, with what it says before the columns."""
+    bound = bind(next(iter(statements(sql))).statement, service.catalog, {})
+    assert isinstance(bound, BoundSelect | BoundSubscribe)
+    push, found, deadline = service.push(bound, {}), [], time.monotonic() + SECONDS
+    while len(found) < count and time.monotonic() < deadline:
+        batch = push.next(0.5)
+        found += [tuple(row.values()) for row in batch.rows.to_pylist()] if batch is not None else []
+    service.close_push(push.id)
+    return found
 
 
 def states(service: Service) -> dict[str, str]:

@@ -12,12 +12,12 @@ from holdfast.names import TopicName
 from holdfast.runtime.spark.session import Sessions
 from holdfast.runtime.store.duckdb.store import open_store
 from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundSelect, BoundSubscribe
+from holdfast.sql.bound import BoundSelect
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import parse
 from holdfast.sql.statements import Print
 
-from .running import SECONDS, rows, run, states, wait
+from .running import followed, rows, run, states, wait
 
 SETUP = """
 CREATE STREAM orders (id STRING KEY, city STRING, n INT)
@@ -43,17 +43,6 @@ def ask(service: Service, text: str) -> tuple[set[tuple[Any, ...]], int]:
     assert isinstance(bound, BoundSelect | BoundRead)
     result = service.pull(bound)
     return {tuple(row.values()) for row in result.rows.to_pylist()}, result.time
-
-
-def followed(service: Service, text: str, count: int) -> list[tuple[Any, ...]]:
-    bound = bind(parse(text)[0].statement, service.catalog, {})
-    assert isinstance(bound, BoundSelect | BoundSubscribe)
-    push, found, deadline = service.push(bound, {}), [], time.monotonic() + SECONDS
-    while len(found) < count and time.monotonic() < deadline:
-        batch = push.next(0.5)
-        found += [tuple(row.values()) for row in batch.rows.to_pylist()] if batch is not None else []
-    service.close_push(push.id)
-    return found
 
 
 def test_a_materialized_view_from_its_creation_to_its_end(settings: Settings, sessions: Sessions) -> None:

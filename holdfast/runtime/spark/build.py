@@ -1,6 +1,7 @@
 """From a decoded plan to a program."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.names import CollectionId, ObjectName, QueryId, StateId, TopicName
 from holdfast.runtime.expressions.parse import parse_expression, parse_named
@@ -123,17 +124,7 @@ def _index(builder: Builder, step: TableIndex, collection: CollectionId) -> Prog
     """An index is written to no topic, and nobody reads it but those who look something up in it."""
     table = builder.table(step.source)
     builder.end_stage(build_table_index(step, table, builder.meaning), Upsert(collection))
-    plan = builder.plan
-    return Program(
-        query=plan.query_id,
-        object=ObjectName(given(plan.sink) or plan.query_id),
-        schema=_schema(table),
-        stages=tuple(builder.stages),
-        sink=None,
-        collection=collection,
-        layout=index_layout(step, table, builder.meaning),
-        states=tuple(builder.states),
-    )
+    return replace(_program(builder, table, None, collection), layout=index_layout(step, table, builder.meaning))
 
 
 def _table(builder: Builder, sink: TableSink | TableKeep, collection: CollectionId) -> TableRelation:
