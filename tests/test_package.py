@@ -39,9 +39,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_what_the_package_reads(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     read = {
-        str(file.relative_to(ROOT)) for ending in ("lark", "txt") for file in (ROOT / "holdfast").rglob(f"*.{ending}")
+        str(file.relative_to(ROOT))
+        for ending in ("lark", "txt", "java")
+        for file in (ROOT / "holdfast").rglob(f"*.{ending}")
     }
     assert {"holdfast/sql/grammar.lark", "holdfast/runtime/expressions/grammar.lark", "holdfast/jars.txt"} <= read
+    assert "holdfast/runtime/spark/DriverTask.java" in read
     assert read <= names
     assert "holdfast/py.typed" in names
     assert not any(name.startswith(("tests/", "docs/", "bench/")) for name in names)
