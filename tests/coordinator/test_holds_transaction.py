@@ -19,8 +19,7 @@ from holdfast.sql.bound import BoundSelect
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import statements
 
-from .running import rows, run, wait
-from .test_holds_restart import changes
+from .running import followed, rows, run, wait
 
 SETUP = """
 CREATE TABLE t (id STRING PRIMARY KEY, g STRING, n INT)
@@ -111,7 +110,7 @@ def test_the_history_of_what_is_created_with_a_hold_reaches_back_to_its_inputs_s
         assert found == [{("x", 1)}, {("x", 3)}, {("x", 2), ("y", 5)}, {("x", 7), ("y", 5)}]
         wait(lambda: service._store.frontier(CollectionId("T")).since > start, True)
         assert as_of(service, totals, start) == {("x", 1)}, "its inputs need no longer be held"
-        seen = changes(service, "SUBSCRIBE per_group WITH (HOLD = per_group_hold);", 6)
+        seen = followed(service, "SUBSCRIBE per_group WITH (HOLD = per_group_hold);", 6)
         assert seen[0][0] == start
         assert {row[1:4] for row in seen[-2:]} == {(-1, "x", 2), (1, "x", 7)}
         last = change(service, "c", "z", 9)
