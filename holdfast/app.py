@@ -60,7 +60,7 @@ from holdfast.serving.lookup import Key, KeyLookup, KeyRows, key_lookup
 from holdfast.serving.pull import pull
 from holdfast.serving.push import StreamPush, TablePush
 from holdfast.serving.pushing import Pushing
-from holdfast.serving.read import read
+from holdfast.serving.read import kept_for, read
 from holdfast.serving.results import PullResult, Push
 from holdfast.serving.rows import RowReader
 from holdfast.serving.streams import StreamReader
@@ -396,6 +396,7 @@ class Service:
 
     def explain_timestamp(self, bound: BoundSelect | BoundRead) -> str:
         """The time that a query would be answered for, and which bound decided."""
+        bound = self._from_kept(bound)
         choice = self._times.choose(bound.tables, bound.as_of, bound.indexes)
         return explained(choice, self._clock.read_time())
 
@@ -405,7 +406,12 @@ class Service:
 
     def left_ms(self, bound: BoundSelect | BoundRead) -> int:
         """Milliseconds until the time that a pull asks for has come."""
+        bound = self._from_kept(bound)
         return self._times.left_ms(bound.tables, bound.as_of, bound.indexes)
+
+    def _from_kept(self, bound: BoundSelect | BoundRead) -> BoundSelect | BoundRead:
+        """What a query reads: views as indexes keep them, where they serve it."""
+        return kept_for(bound, self._times) or bound if isinstance(bound, BoundRead) else bound
 
     def prepare_lookup(self, bound: BoundSelect) -> KeyLookup | None:
         """A pull as one by key, if it is one."""

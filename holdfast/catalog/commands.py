@@ -304,7 +304,7 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
         case CreateView():
             return catalog.with_view(View(name=ddl.view_name, sources=ddl.sources, definition=ddl.definition))
         case DropView():
-            return catalog.without_view(ddl.view_name)
+            return catalog.without_indexes(*catalog.indexes_on(ddl.view_name)).without_view(ddl.view_name)
         case CreateIndex():
             return catalog.with_index(_index(ddl, command, query))
         case AlterIndex():

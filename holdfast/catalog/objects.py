@@ -104,6 +104,22 @@ class MaterializedView(Table):
     formats: Formats = UNWRITTEN
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedView(Table):
+    """A plain view as an index on it has its rows. `name` and `query` are the index's; `view` is what that is on.
+
+    `columns` are the names of its columns in the order that the view has them: in the schema, the key comes first.
+    """
+
+    KIND: ClassVar[str] = "index"
+    topic: None = None
+    formats: Formats = UNWRITTEN
+    view: ObjectName
+    columns: tuple[str, ...]
+    of_groups: bool
+    """Whether it has groups of tables' rows: those of nulls are then not in it, as in no table of groups."""
+
+
 CatalogObject = Stream | Table
 """What queries read; a materialized view is a table, too."""
 
@@ -133,6 +149,8 @@ class View:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
     """An object's rows by `expressions` over them, or by its key when there are none; a collection of its own.
+
+    On a plain view, which has no rows of its own, it keeps those of the view's query.
 
     `schema` and `window` are the object's as the index has its rows: columns that it got later are not in the index.
     """

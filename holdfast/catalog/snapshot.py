@@ -165,14 +165,7 @@ class Catalog:
         """
         found, indexes = self.object(name, position=position), self.indexes_on(name)
         self.check_holds(found, cascade=cascade, position=position)
-        if indexes and not cascade:
-            names = sorted(index.name for index in indexes)
-            raise DependentObjects(
-                f'cannot drop {found.KIND} "{name}" because indexes depend on it',
-                detail=f"Indexed by {', '.join(names)}.",
-                hint=f"Write CASCADE to drop the indexes too, or drop them first: DROP INDEX {names[0]};",
-                position=position,
-            )
+        self.check_indexes(found, cascade=cascade, position=position)
         own = {index.query for index in indexes}
         readers = sorted(query.id for query in self.readers(name) if query.id not in own)
         writers = sorted(query.id for query in self.writers(name) if query.id != found.query)
@@ -186,6 +179,17 @@ class Catalog:
             hint=f"Terminate them first: TERMINATE {(readers + writers)[0]};",
             position=position,
         )
+
+    def check_indexes(self, found: CatalogObject | View, *, cascade: bool, position: Position | None = None) -> None:
+        """Refuse to drop what is indexed, unless the indexes are to be dropped too."""
+        names = sorted(index.name for index in self.indexes_on(found.name))
+        if names and not cascade:
+            raise DependentObjects(
+                f'cannot drop {found.KIND} "{found.name}" because indexes depend on it',
+                detail=f"Indexed by {', '.join(names)}.",
+                hint=f"Write CASCADE to drop the indexes too, or drop them first: DROP INDEX {names[0]};",
+                position=position,
+            )
 
     def check_holds(self, found: CatalogObject | Index, *, cascade: bool, position: Position | None = None) -> None:
         """Refuse to drop what is held, unless the holds are to be dropped too."""

@@ -119,7 +119,7 @@ def _of_catalog(catalog: Catalog) -> Told:
             )
             for index in catalog.indexes.values()
         ],
-        "mz_index_columns": [row for index in catalog.indexes.values() for row in _index_columns(index)],
+        "mz_index_columns": [row for index in catalog.indexes.values() for row in _index_columns(index, catalog)],
         "mz_tables": [
             (*_common(t), t.query, _retained_ms(t), t.statement)
             for t in everything
@@ -151,9 +151,12 @@ def _common(found: CatalogObject) -> Row:
     return found.name, found.name, found.topic, formats.key_format.format, formats.value_format.format
 
 
-def _index_columns(index: Index) -> Iterable[Row]:
+def _index_columns(index: Index, catalog: Catalog) -> Iterable[Row]:
     """A column is told by its position, anything else by its text."""
     schema = index.schema
+    if index.on in catalog.views:
+        yield from ((index.name, place, None, text, True) for place, text in enumerate(index.by, start=1))
+        return
     positions = {show(c.name): i for i, c in enumerate((*schema.key, *schema.value, *schema.headers), start=1)}
     for place, text in enumerate(index.by, start=1):
         at = positions.get(text)

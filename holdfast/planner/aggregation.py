@@ -25,7 +25,7 @@ from holdfast.runtime.plan.steps import (
     TableGroupBy,
     TableSelect,
 )
-from holdfast.sql.bound import BoundQuery
+from holdfast.sql.bound_query import BoundQuery
 from holdfast.sql.formats import KAFKA, NO_PROPERTIES, NONE, build_formats
 from holdfast.sql.relation import WINDOW_BOUNDS
 from holdfast.sql.walk import column_refs, rewrite, walk

@@ -22,7 +22,7 @@ from holdfast.runtime.plan.steps import (
 )
 from holdfast.runtime.plan.windows import Duration
 from holdfast.sql.bind_joins import equal_to_key, sources_of
-from holdfast.sql.bound import BoundInput, BoundJoin
+from holdfast.sql.bound_query import BoundInput, BoundJoin
 from holdfast.sql.formats import KAFKA, NO_PROPERTIES, NONE
 from holdfast.sql.relation import BoundSource, joined_name
 from holdfast.sql.walk import rewrite

@@ -41,10 +41,10 @@ from holdfast.sql.bound import (
     BoundDropType,
     BoundDropView,
     BoundInsertSelect,
-    BoundQuery,
     Target,
 )
 from holdfast.sql.bound_index import BoundAlterIndex, BoundCreateIndex, BoundDropIndex
+from holdfast.sql.bound_query import BoundQuery
 from holdfast.sql.statements import ObjectKind
 from holdfast.types import Schema
 

@@ -22,18 +22,19 @@ from holdfast.runtime.plan.steps import (
     TableSelect,
     TableSink,
 )
-from holdfast.sql.bound import BoundColumn, BoundJoin, BoundQuery, BoundSelect, Target
+from holdfast.sql.bound import BoundSelect, Target
+from holdfast.sql.bound_query import BoundColumn, BoundJoin, BoundQuery
 from holdfast.sql.statements import ObjectKind
 
 
 def plan_steps(query: BoundQuery, target: Target) -> Step:
     """The steps from the sources to the target's topic, or to what is kept without one."""
     if target.topic is None:
-        return TableKeep(properties=context(target.name), source=_result(query))
+        return TableKeep(properties=context(target.name), source=plan_result(query))
     sink = StreamSink if target.kind is ObjectKind.STREAM else TableSink
     return sink(
         properties=context(target.name),
-        source=_result(query),
+        source=plan_result(query),
         formats=target.formats,
         topic_name=target.topic,
         timestamp_column=target.timestamp,
@@ -44,7 +45,7 @@ def plan_insert(query: BoundQuery, target: Stream) -> Step:
     """The steps from the sources' topics to that of a stream which is there already."""
     return StreamSink(
         properties=context(target.name),
-        source=_result(query),
+        source=plan_result(query),
         formats=target.formats,
         topic_name=target.topic,
         timestamp_column=None,
@@ -62,7 +63,8 @@ def plan_select(select: BoundSelect) -> Step:
     return _project(node, tuple(keys.values()), values)
 
 
-def _result(query: BoundQuery) -> Step:
+def plan_result(query: BoundQuery) -> Step:
+    """The steps from the sources to the rows of a query, without where they go."""
     node = plan_join(query.input) if isinstance(query.input, BoundJoin) else plan_source(query.input.object)
     node = _filter(node, query.where)
     if query.partition_by:

@@ -6,7 +6,7 @@ from holdfast.errors import HoldfastError
 from holdfast.names import ObjectName
 from holdfast.serving.paths import Paths, ReadStore
 from holdfast.serving.pull import select_paths
-from holdfast.serving.read import read_paths
+from holdfast.serving.read import kept_for, read_paths
 from holdfast.serving.times import Times
 from holdfast.sql.bound import BoundSelect, SelectKind
 from holdfast.sql.bound_read import BoundRead
@@ -19,6 +19,7 @@ def explained_paths(bound: BoundSelect | BoundRead, store: ReadStore, times: Tim
             return ""
         found = [select_paths(bound, store)]
     else:
+        bound = kept_for(bound, times) or bound
         found = list(read_paths(bound, store).values())
     usable = [index for paths in found for index in paths.indexes]
     try:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from holdfast.catalog.objects import Index, Table
+from holdfast.catalog.objects import Index, IndexedView, Table
 from holdfast.names import CollectionId, ObjectName
 from holdfast.planner.texts import expression_text
 from holdfast.runtime.expressions.physical import Dialect, arrow_type, duckdb_type
@@ -21,6 +21,7 @@ from holdfast.runtime.expressions.scope import Scope
 from holdfast.runtime.expressions.tree import (
     Binary,
     BooleanLiteral,
+    ColumnRef,
     Expression,
     InList,
     IntegerLiteral,
@@ -75,12 +76,13 @@ class Access:
         return store.find(relation) if isinstance(relation, Part) else None
 
     def __str__(self) -> str:
-        name = self.table.name
+        name = self.table.view if isinstance(self.table, IndexedView) else self.table.name
         if self.index is None:
             return f'by the key of table "{name}"' if self.by_key else f'all rows of table "{name}"'
         if self.lookup is not None or self.by_key:
             return f'index "{self.index.name}" on "{name}", looked up by {", ".join(self.index.by)}'
-        return f'all rows of index "{self.index.name}" on "{name}", which goes further back than the table'
+        whole = f'all rows of index "{self.index.name}" on "{name}"'
+        return whole if isinstance(self.table, IndexedView) else f"{whole}, which goes further back than the table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,8 @@ class Paths:
 
     def at(self, readable: Sequence[ObjectName]) -> Access:
         """The best of those that are readable at the query's time: the fewest rows first."""
-        own, there = self.table.name in readable, [index for index in self.indexes if index.name in readable]
+        there = [index for index in self.indexes if index.name in readable]
+        own = self.table.name in readable and not isinstance(self.table, IndexedView)
         if own and self.by_key:
             return Access(self.table, by_key=True)
         found = [lookup for lookup in self.lookups if lookup.index in there]
@@ -111,6 +114,16 @@ class Paths:
         if default is not None:
             return Access(self.table, default, by_key=self.by_key)
         return Access(self.table, there[0]) if there else Access(self.table)
+
+
+def all_rows(table: Table, indexes: Sequence[Index]) -> Access:
+    """All rows of a table; those of a view are in the index that it is read by."""
+    return Access(table, next((index for index in indexes if index.name == table.name), None))
+
+
+def names_key(table: Table, conditions: Sequence[Expression]) -> bool:
+    """Whether all columns of the key are compared with constants."""
+    return all(_constants(expression_text(ColumnRef(c.name)), conditions) is not None for c in table.schema.key)
 
 
 def paths_to(

@@ -1,14 +1,16 @@
 """Queries that read several objects or compute over many rows: evaluated where the rows are, all at one time."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import pyarrow as pa
 
+from holdfast.catalog.objects import IndexedView
 from holdfast.errors import HoldfastError, ReadError
 from holdfast.runtime.expressions.physical import Dialect, arrow_type
 from holdfast.runtime.spark.engine import Engine, Round
 from holdfast.runtime.store.port import Time
-from holdfast.serving.paths import Access, Paths, ReadStore, paths_to
+from holdfast.serving.paths import Access, Paths, ReadStore, all_rows, names_key, paths_to
 from holdfast.serving.pull import rows_of
 from holdfast.serving.results import PullResult, ResultColumn
 from holdfast.serving.times import Times
@@ -16,7 +18,35 @@ from holdfast.sql.bound_read import BoundRead
 
 
 def read(bound: BoundRead, store: ReadStore, engine: Engine, times: Times) -> PullResult:
-    """Answer a query once."""
+    """Answer a query once; from what is kept of the views that it reads, where that reaches."""
+    kept = kept_for(bound, times)
+    if kept is not None:
+        # What could be read may be forgotten by now.
+        with suppress(ReadError):
+            return _answer(kept, store, engine, times)
+    return _answer(bound, store, engine, times)
+
+
+def kept_for(bound: BoundRead, times: Times) -> BoundRead | None:
+    """The query over what indexes keep of views, when they are kept current and have all that it asks for, at its time.
+
+    The groups of nulls are in no index: a query that does not name its groups may want them.
+    """
+    if bound.kept is None:
+        return None
+    for name, table in bound.kept.relations:
+        if isinstance(table, IndexedView):
+            conditions = bound.kept.conditions.get(name, ())
+            if not times.follows(table) or (table.of_groups and not names_key(table, conditions)):
+                return None
+    try:
+        times.choose(bound.kept.tables, bound.as_of, bound.kept.indexes)
+    except HoldfastError:
+        return None
+    return bound.kept
+
+
+def _answer(bound: BoundRead, store: ReadStore, engine: Engine, times: Times) -> PullResult:
     columns = tuple(ResultColumn(column.name, column.type) for column in bound.columns)
     paths = read_paths(bound, store)
     usable = {index.name: index for each in paths.values() for index in each.indexes}
@@ -41,7 +71,7 @@ def rows_at(
 
     By the ways that are given, or through all rows of its tables.
     """
-    ways = accesses or {name: Access(table) for name, table in bound.relations}
+    ways = accesses or {name: all_rows(table, bound.indexes) for name, table in bound.relations}
     if bound.dialect is Dialect.DUCKDB:
         rows = store.evaluate(bound.sql, {name: way.relation(time) for name, way in ways.items()})
     else:

@@ -65,6 +65,11 @@ class Times:
         progress = self._progress(_keeper(relation))
         return progress is not None and progress.status is Status.BUILDING
 
+    def follows(self, relation: CatalogObject | Index) -> bool:
+        """Whether a table or index is kept current."""
+        progress = self._progress(_keeper(relation))
+        return progress is not None and progress.status is Status.RUNNING
+
     def latest(self, table: Table) -> Readable:
         """The latest final time of a table, or why it has none."""
         collection = CollectionId(table.name)
@@ -121,7 +126,7 @@ class Times:
                         raise no_valid_time([self._bounds(each, now) for each in tables], choice.time, as_of)
                 sleep(LOOK_AGAIN)
             running = [CollectionId(b.name) for b in choice.bounds if b.frozen is None]
-            running += [CollectionId(index.name) for index in indexes if self._runs(index)]
+            running += [CollectionId(index.name) for index in indexes if self.follows(index)]
             self._store.set_upper(running, Time(choice.time + 1))
             readable = tuple(name for name in choice.readable if self._reaches(name, choice.time))
             yield replace(choice, readable=readable)
@@ -156,10 +161,6 @@ class Times:
         taken.callback(self._store.release, token)
         return True
 
-    def _runs(self, index: Index) -> bool:
-        progress = self._progress(index.query)
-        return progress is not None and progress.status is Status.RUNNING
-
     def _reaches(self, name: ObjectName, time: Time) -> bool:
         """Whether something is final at a time; an index that is not kept current may not be."""
         return self._store.frontier(CollectionId(name)).upper > time
@@ -182,7 +183,7 @@ class Times:
         if collection not in self._store.collections():
             return own
         frontier = self._store.frontier(collection)
-        reaches = self._runs(index) or frontier.upper > own
+        reaches = self.follows(index) or frontier.upper > own
         return frontier.since if frontier.upper > 0 and reaches else own
 
     def _own_bounds(self, table: Table, now: Time) -> Bounds:

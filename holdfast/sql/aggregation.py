@@ -13,7 +13,7 @@ from holdfast.runtime.functions.registry import is_aggregate, resolve
 from holdfast.runtime.plan import presence
 from holdfast.runtime.plan.windows import SessionWindow
 from holdfast.sql import statements as sql
-from holdfast.sql.bound import BoundColumn
+from holdfast.sql.bound_query import BoundColumn
 from holdfast.sql.relation import WINDOW_BOUNDS, Relation
 from holdfast.sql.walk import children, column_refs, walk
 

@@ -142,7 +142,8 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
             check_property(statement.name, None, position=statement.position)
             return statement
         case sql.Show(on=sql.Identifier() as on):
-            catalog.relation(on.text, position=on.position)
+            if on.text not in catalog.views:
+                catalog.relation(on.text, position=on.position)
             return statement
         case sql.Show() | sql.Define() | sql.Undefine() | sql.Begin() | sql.End():
             return statement

@@ -20,7 +20,8 @@ from holdfast.runtime.plan.presence import given
 from holdfast.sql import statements as sql
 from holdfast.sql.bind_joins import is_stream
 from holdfast.sql.bind_query import bind_query
-from holdfast.sql.bound import BoundColumn, BoundCreateAs, BoundCreateSource, BoundNothing, BoundQuery, Target
+from holdfast.sql.bound import BoundCreateAs, BoundCreateSource, BoundNothing, Target
+from holdfast.sql.bound_query import BoundColumn, BoundQuery
 from holdfast.sql.formats import KAFKA, NONE, build_formats, check_key, check_value, format_info, wrap_features
 from holdfast.sql.properties import OF_SOURCES, WithProperties, no_history, read_properties
 from holdfast.sql.relation import RESERVED_COLUMNS, reserved

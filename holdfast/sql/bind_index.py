@@ -17,8 +17,10 @@ from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression
 from holdfast.sql import statements as sql
 from holdfast.sql.aggregation import aggregates
+from holdfast.sql.bind_indexed_view import bind_kept_view
 from holdfast.sql.bound import BoundNothing
 from holdfast.sql.bound_index import BoundAlterIndex, BoundCreateIndex, BoundDropIndex
+from holdfast.sql.bound_query import BoundQuery
 from holdfast.sql.properties import read_properties, retained_ms
 from holdfast.sql.relation import RECORD_COLUMNS, BoundSource, Relation
 from holdfast.sql.row_functions import refuse_table_functions
@@ -33,7 +35,7 @@ def bind_create_index(statement: sql.CreateIndex, catalog: Catalog) -> BoundCrea
     name = statement.name
     if name is not None and statement.if_not_exists and name.text in catalog.indexes:
         return BoundNothing(f'index "{name.text}" already exists')
-    on = _indexed(statement.on, catalog)
+    on, query = _indexed(statement.on, catalog)
     expressions = _expressions(statement, on, catalog)
     if name is None:
         made = _free_name(on, expressions, catalog)
@@ -41,7 +43,7 @@ def bind_create_index(statement: sql.CreateIndex, catalog: Catalog) -> BoundCrea
         catalog.check_free(name.text, position=name.position)
         made = ObjectName(name.text)
     retained = read_properties(statement.properties, known=(sql.RETAIN_HISTORY,)).retain_ms
-    return BoundCreateIndex(name=made, on=on, expressions=expressions, retain_ms=retained)
+    return BoundCreateIndex(name=made, on=on, expressions=expressions, query=query, retain_ms=retained)
 
 
 def bind_alter_index(statement: sql.AlterIndex, catalog: Catalog) -> BoundAlterIndex:
@@ -58,14 +60,10 @@ def bind_drop_index(statement: sql.DropIndex, catalog: Catalog) -> BoundDropInde
     return BoundDropIndex(found)
 
 
-def _indexed(name: sql.Identifier, catalog: Catalog) -> Table:
+def _indexed(name: sql.Identifier, catalog: Catalog) -> tuple[Table, BoundQuery | None]:
+    """What an index is on; for a plain view, which has no rows, also the query that gives them."""
     if name.text in catalog.views:
-        raise WrongObjectKind(
-            f'an index cannot be on "{name.text}", which is a view',
-            detail="A view is computed when it is read, and keeps no rows that an index could have.",
-            hint="CREATE MATERIALIZED VIEW with the same query keeps them; index that.",
-            position=name.position,
-        )
+        return bind_kept_view(catalog.views[ObjectName(name.text)], catalog, name.position)
     found = catalog.relation(name.text, position=name.position)
     if isinstance(found, Stream):
         raise WrongObjectKind(
@@ -76,7 +74,7 @@ def _indexed(name: sql.Identifier, catalog: Catalog) -> Table:
         )
     if is_system(found):
         raise WrongObjectKind(f'an index cannot be on "{found.name}", which is a system table', position=name.position)
-    return found
+    return found, None
 
 
 def _expressions(statement: sql.CreateIndex, on: Table, catalog: Catalog) -> tuple[Expression, ...]:

@@ -13,7 +13,8 @@ from holdfast.sql.bind_create import schema_of
 from holdfast.sql.bind_insert import materialized
 from holdfast.sql.bind_joins import is_stream
 from holdfast.sql.bind_query import bind_query
-from holdfast.sql.bound import BoundColumn, BoundInsertSelect, BoundQuery
+from holdfast.sql.bound import BoundInsertSelect
+from holdfast.sql.bound_query import BoundColumn, BoundQuery
 from holdfast.sql.properties import OF_INSERTS, read_properties
 from holdfast.sql.windows import result_window
 from holdfast.types import Schema

@@ -14,7 +14,7 @@ from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.steps import JoinType
 from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowType
 from holdfast.sql import statements as sql
-from holdfast.sql.bound import BoundColumn, BoundInput, BoundJoin
+from holdfast.sql.bound_query import BoundColumn, BoundInput, BoundJoin
 from holdfast.sql.relation import BoundSource, Relation
 from holdfast.sql.walk import column_refs
 from holdfast.types import Column, SqlType

@@ -8,7 +8,8 @@ from holdfast.sql import statements as sql
 from holdfast.sql.bind_create import schema_of, taken
 from holdfast.sql.bind_joins import is_stream
 from holdfast.sql.bind_query import bind_query
-from holdfast.sql.bound import BoundCreateAs, BoundNothing, BoundQuery, Target
+from holdfast.sql.bound import BoundCreateAs, BoundNothing, Target
+from holdfast.sql.bound_query import BoundQuery
 from holdfast.sql.properties import COMMON, read_properties
 from holdfast.sql.replacing import replaced_query
 from holdfast.sql.windows import result_window

@@ -11,7 +11,8 @@ from holdfast.sql import statements as sql
 from holdfast.sql.aggregation import Aggregation, aggregates
 from holdfast.sql.bind_joins import bind_joins, choose_keys, input_keys, is_stream, join_key, viable_keys, written_keys
 from holdfast.sql.bind_read import bind_read, computes, reads_view
-from holdfast.sql.bound import BoundColumn, BoundJoin, BoundQuery, BoundSelect, SelectKind
+from holdfast.sql.bound import BoundSelect, SelectKind
+from holdfast.sql.bound_query import BoundColumn, BoundJoin, BoundQuery
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.formats import KAFKA
 from holdfast.sql.inlining import inlined, told_of_views

@@ -40,6 +40,7 @@ def bind_drop_view(statement: sql.DropView, catalog: Catalog) -> BoundDropView |
     name = ObjectName(statement.name.text)
     if name in catalog.views:
         refuse_dependent_views(f'view "{name}"', name, catalog, statement)
+        catalog.check_indexes(catalog.views[name], cascade=statement.cascade, position=statement.name.position)
         return BoundDropView(name=name)
     if statement.if_exists:
         return BoundNothing(f'view "{name}" does not exist')

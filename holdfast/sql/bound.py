@@ -11,16 +11,15 @@ from enum import StrEnum
 from holdfast.catalog.objects import CatalogObject, Hold, Index, QueryEntry, Stream, Table, TopicSettings
 from holdfast.errors import Position
 from holdfast.names import ObjectName, TopicName
-from holdfast.runtime.expressions.tree import Call, Expression
+from holdfast.runtime.expressions.tree import Expression
 from holdfast.runtime.functions.user import UserFunction
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
-from holdfast.runtime.plan.steps import JoinType
-from holdfast.runtime.plan.windows import WindowExpression, WindowInfo
+from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.sql.bound_hold import BoundAdvanceHold, BoundCreateHold, BoundDropHold, BoundRenameHold
 from holdfast.sql.bound_index import BoundAlterIndex, BoundCreateIndex, BoundDropIndex
+from holdfast.sql.bound_query import BoundColumn, BoundQuery
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.moments import BoundAsOf, Moment
-from holdfast.sql.relation import BoundSource
 from holdfast.sql.statements import (
     Begin,
     Define,
@@ -35,18 +34,8 @@ from holdfast.sql.statements import (
     Show,
     Undefine,
     UnsetProperty,
-    Within,
 )
 from holdfast.types import Column, Schema, SqlType
-
-
-@dataclass(frozen=True, slots=True)
-class BoundColumn:
-    """One column of a result."""
-
-    name: str
-    expression: Expression
-    type: SqlType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,60 +60,6 @@ class BoundCreateSource:
     """An object over a topic that others write."""
 
     target: Target
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundJoin:
-    """Two inputs joined where `left_key = right_key`, which are qualified. `key` names the result's key column.
-
-    A join on a `foreign_key` keeps the key of its left input, and `key` is that of its first column.
-    """
-
-    kind: JoinType
-    left: "BoundInput"
-    right: "BoundInput"
-    left_key: Expression
-    right_key: Expression
-    key: str
-    within: Within | None = None
-    foreign_key: bool = False
-
-
-BoundInput = BoundSource | BoundJoin
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundQuery:
-    """A continuous query. `keys` are the names of the result's key columns, in the order of the key.
-
-    Key *i* is the column whose expression is `group_by[i]` or `partition_by[i]`; without those it renames key *i* of
-    the input. `table_functions` are calls that make rows; the projection names their results `KSQL_SYNTH_n`.
-    """
-
-    input: BoundInput
-    sources: tuple[BoundSource, ...]
-    projection: tuple[BoundColumn, ...]
-    keys: tuple[str, ...]
-    where: Expression | None = None
-    partition_by: tuple[Expression, ...] = ()
-    table_functions: tuple[Call, ...] = ()
-    group_by: tuple[Expression, ...] = ()
-    window: WindowExpression | None = None
-    having: Expression | None = None
-
-    @property
-    def source(self) -> CatalogObject:
-        """The first of its sources."""
-        return self.sources[0].object
-
-    @property
-    def values(self) -> tuple[BoundColumn, ...]:
-        """The value columns of the result."""
-        return tuple(column for column in self.projection if column.name not in self.keys)
-
-    @property
-    def aggregates(self) -> bool:
-        return bool(self.group_by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,8 @@ class BoundRead:
     """Those on what it reads."""
     conditions: Mapping[str, tuple[Expression, ...]] = field(default_factory=dict)
     """By relation: what its rows must satisfy for the query to have any use for them."""
+    kept: "BoundRead | None" = None
+    """The same over what indexes keep of the views that it reads; None without such, or when this is that itself."""
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -119,7 +119,7 @@ MANUAL: Mapping[str, Entry] = {
         "Give a query a name, to be read as a table is; it is computed anew each time.",
         "CREATE VIEW busy AS SELECT city, total FROM per_city WHERE total > 100;",
     ),
-    "drop_view": Entry("DROP VIEW", "Forget a view.", "DROP VIEW busy;"),
+    "drop_view": Entry("DROP VIEW", "Forget a view; with CASCADE, and the indexes on it.", "DROP VIEW busy CASCADE;"),
     "create_materialized": Entry(
         "CREATE MATERIALIZED VIEW",
         "Keep the result of a query current, as CREATE TABLE … AS SELECT does, but without a topic.",

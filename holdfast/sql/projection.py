@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from holdfast.errors import BindError, TypeMismatch
 from holdfast.runtime.expressions.tree import ColumnRef, Expression, FieldRef
 from holdfast.sql import statements as sql
-from holdfast.sql.bound import BoundColumn
+from holdfast.sql.bound_query import BoundColumn
 from holdfast.sql.relation import Relation
 from holdfast.types import Struct
 

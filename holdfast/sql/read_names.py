@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.catalog.objects import Table
+from holdfast.catalog.objects import IndexedView, Table
 from holdfast.errors import BindError, Position, UnknownColumn, UnknownObject
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.tree import ColumnRef, Expression, Lambda
@@ -44,6 +44,9 @@ def table_columns(table: Table) -> tuple[ReadColumn, ...]:
     """The columns of a table, as the store has them."""
     found = [ReadColumn(c.name, c.type, f"k{i}") for i, c in enumerate(table.schema.key)]
     found += [ReadColumn(c.name, c.type, f"c{i}") for i, c in enumerate(table.schema.value)]
+    if isinstance(table, IndexedView):
+        named = {column.name: column for column in found}
+        found = [named[name] for name in table.columns]
     taken = {column.name for column in found}
     extra = [ReadColumn("ROWTIME", Scalar.BIGINT, "ts", hidden=True)]
     if table.window is not None:

@@ -6,7 +6,7 @@ from holdfast.errors import BindError, Position
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import Expression
 from holdfast.runtime.functions.registry import functions
-from holdfast.sql.bound import BoundColumn
+from holdfast.sql.bound_query import BoundColumn
 
 
 def key_names(

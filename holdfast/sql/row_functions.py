@@ -6,7 +6,7 @@ from dataclasses import replace
 from holdfast.errors import BindError, NotSupported
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression
 from holdfast.runtime.functions.registry import is_table_function
-from holdfast.sql.bound import BoundColumn
+from holdfast.sql.bound_query import BoundColumn
 from holdfast.sql.walk import rewrite, walk
 
 RESULT = "KSQL_SYNTH_"

@@ -453,10 +453,11 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropView:
-    """`DROP VIEW [IF EXISTS] name`."""
+    """`DROP VIEW [IF EXISTS] name [CASCADE]`."""
 
     name: Identifier
     if_exists: bool = False
+    cascade: bool = False
     position: Position | None = field(default=None, compare=False, repr=False)
 
 

@@ -417,9 +417,12 @@ class StatementTransformer(QueryTransformer):
         )
 
     def drop_view(self, children: Children) -> sql.DropView:
+        name, flags = pick(children, Name), _flags(children)
+        assert name is not None
         return sql.DropView(
-            name=_identifier(children[-1]),
-            if_exists="if_exists" in _flags(children),
+            name=_identifier(name),
+            if_exists="if_exists" in flags,
+            cascade="cascade" in flags,
             position=position_of(children[0]),
         )
 

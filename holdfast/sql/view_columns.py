@@ -2,8 +2,8 @@
 
 from holdfast.catalog.objects import View
 from holdfast.catalog.snapshot import Catalog
-from holdfast.sql import statements as sql
 from holdfast.sql.bind_read import bind_read
+from holdfast.sql.indexed_view import everything
 from holdfast.sql.inlining import inlined
 from holdfast.sql.projection import bind_projection
 from holdfast.sql.relation import Relation
@@ -13,9 +13,9 @@ from holdfast.types import Column, Schema
 
 def view_schema(view: View, catalog: Catalog) -> Schema:
     """A view has no key: what it reads may be in it several times."""
-    everything = sql.Select(items=(sql.SelectStar(),), relation=sql.Relation(view.name, view.name))
-    if not reads_stream(everything, catalog):
-        return Schema(bind_read(everything, catalog).columns)
-    merged = inlined(everything, catalog)
+    select = everything(view)
+    if not reads_stream(select, catalog):
+        return Schema(bind_read(select, catalog).columns)
+    merged = inlined(select, catalog)
     columns = bind_projection(merged.items, Relation.of(merged, catalog))
     return Schema(tuple(Column(column.name, column.type) for column in columns))

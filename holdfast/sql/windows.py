@@ -16,7 +16,7 @@ from holdfast.runtime.plan.windows import (
     WindowType,
 )
 from holdfast.sql import statements as sql
-from holdfast.sql.bound import BoundQuery
+from holdfast.sql.bound_query import BoundQuery
 
 NO_GRACE = WindowTime(value=0, time_unit=TimeUnit.MILLISECONDS)
 

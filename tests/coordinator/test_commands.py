@@ -24,7 +24,8 @@ from holdfast.runtime.progress import Status
 from holdfast.runtime.spark.session import Sessions
 from holdfast.runtime.store.duckdb.store import open_store
 from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundCreateAs, BoundQuery, BoundSelect, Target
+from holdfast.sql.bound import BoundCreateAs, BoundSelect, Target
+from holdfast.sql.bound_query import BoundQuery
 from holdfast.sql.parse import statements
 from tests.kafka.writing import write
 

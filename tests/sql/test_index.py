@@ -29,7 +29,7 @@ CREATE TABLE t (id STRING PRIMARY KEY, city STRING, n INT, xs ARRAY<INT>, s STRU
   WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON', PARTITIONS=1);
 CREATE TABLE counts AS SELECT city, COUNT(*) AS c FROM t GROUP BY city;
 CREATE STREAM st (id STRING KEY, n INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=1);
-CREATE VIEW v AS SELECT id FROM t;
+CREATE VIEW v AS SELECT n + 1 AS m, city FROM t;
 CREATE INDEX by_city ON t (city) WITH (RETAIN HISTORY FOR '1h');
 """
 
@@ -110,7 +110,6 @@ def test_made_names_are_numbered(catalog: Catalog):
     ("text", "kind", "message"),
     [
         ("CREATE INDEX ON nowhere (n)", UnknownObject, 'stream or table "NOWHERE" does not exist'),
-        ("CREATE INDEX ON v (id)", WrongObjectKind, 'an index cannot be on "V", which is a view'),
         ("CREATE INDEX ON st (n)", WrongObjectKind, 'an index cannot be on "ST", which is a stream'),
         (
             "CREATE INDEX ON mz_tables (name)",
@@ -170,6 +169,65 @@ def test_a_held_index_is_not_dropped(catalog: Catalog):
     assert not gone.indexes
     assert not gone.holds
     assert "INDEX_BY_CITY_4" not in gone.queries
+
+
+@pytest.mark.parametrize(
+    ("query", "schema"),
+    [
+        ("SELECT n, id FROM t WHERE n > 1", "`ID` STRING KEY, `N` INTEGER"),
+        ("SELECT n + 1 AS m, city FROM t", "`VIEW_KEY` STRING KEY, `M` INTEGER, `CITY` STRING"),
+        ("SELECT n + 1 AS view_key FROM t", "`VIEW_KEY1` STRING KEY, `VIEW_KEY` INTEGER"),
+        ("SELECT COUNT(*) AS c, city FROM t GROUP BY city", "`CITY` STRING KEY, `C` BIGINT"),
+        ("SELECT SUM(n) AS m FROM t GROUP BY city", "`VIEW_KEY` STRING KEY, `M` INTEGER"),
+        ("SELECT COUNT(*) AS c FROM st GROUP BY n", "`VIEW_KEY` INTEGER KEY, `C` BIGINT"),
+        ("SELECT m, city FROM v WHERE m > 2", "`VIEW_KEY` STRING KEY, `M` INTEGER, `CITY` STRING"),
+        ("SELECT t.id AS id, c FROM t JOIN counts ON t.city = counts.city", "`ID` STRING KEY, `C` BIGINT"),
+    ],
+)
+def test_an_index_on_a_view_has_a_key_that_the_view_may_not_show(catalog: Catalog, query: str, schema: str):
+    more = after(f"CREATE VIEW w AS {query}; CREATE DEFAULT INDEX i ON w;", catalog)
+    assert (more.index("I").on, str(more.index("I").schema)) == ("W", schema)
+    assert "W" not in more.queries[more.index("I").query].sources
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "message", "detail"),
+    [
+        (
+            "SELECT n FROM t ORDER BY n",
+            NotSupported,
+            'a continuous query cannot read the view "W" here',
+            "Its query has ORDER BY, which a continuous query cannot have.",
+        ),
+        (
+            "SELECT id, n FROM st",
+            WrongObjectKind,
+            'an index cannot be on "W", which is a view of a stream',
+            "A stream without GROUP BY has no current rows.",
+        ),
+        (
+            "SELECT MIN(n) AS m, city FROM t GROUP BY city",
+            HoldfastError,
+            "the aggregate MIN cannot be kept over a table",
+            '"W" stands here for the query of the view.',
+        ),
+    ],
+)
+def test_what_no_steps_serve_is_refused(
+    catalog: Catalog, query: str, kind: type[HoldfastError], message: str, detail: str
+):
+    error = refused("CREATE INDEX ON w (n);", after(f"CREATE VIEW w AS {query};", catalog), kind)
+    assert error.message == message
+    assert detail in (error.detail or "")
+
+
+def test_an_index_keeps_its_view(catalog: Catalog):
+    indexed = after("CREATE INDEX i ON v (m); CREATE HOLD h ON i;", catalog)
+    error = refused("DROP VIEW v;", indexed, DependentObjects)
+    assert error.message == 'cannot drop view "V" because indexes depend on it'
+    gone = after("DROP VIEW v CASCADE;", indexed)
+    assert (sorted(gone.indexes), dict(gone.holds), dict(gone.views)) == (["BY_CITY"], {}, {})
+    assert sorted(gone.queries) == sorted(catalog.queries)
 
 
 def test_history_is_altered(catalog: Catalog):

@@ -88,7 +88,10 @@ def build_query(
             collection = CollectionId(str(given(plan.sink) or plan.query_id))
             return _program(builder, _table(builder, sink, collection), None, collection)
         case TableIndex():
-            return _index(builder, sink, CollectionId(str(given(plan.sink) or plan.query_id)))
+            collection = CollectionId(str(given(plan.sink) or plan.query_id))
+            table = _table(builder, sink, collection)
+            layout = index_layout(sink, table, builder.meaning)
+            return replace(_program(builder, table, None, collection), layout=layout)
         case _:
             raise unbuildable(sink)
 
@@ -120,14 +123,7 @@ def build_table(
     )
 
 
-def _index(builder: Builder, step: TableIndex, collection: CollectionId) -> Program:
-    """An index is written to no topic, and nobody reads it but those who look something up in it."""
-    table = builder.table(step.source)
-    builder.end_stage(build_table_index(step, table, builder.meaning), Upsert(collection))
-    return replace(_program(builder, table, None, collection), layout=index_layout(step, table, builder.meaning))
-
-
-def _table(builder: Builder, sink: TableSink | TableKeep, collection: CollectionId) -> TableRelation:
+def _table(builder: Builder, sink: TableSink | TableKeep | TableIndex, collection: CollectionId) -> TableRelation:
     """The last stages of a table. The projection of an aggregation rides along with its merge when it can."""
     top = sink.source
     aggregate = _aggregate_below(top)
@@ -140,14 +136,14 @@ def _table(builder: Builder, sink: TableSink | TableKeep, collection: Collection
         if isinstance(aggregate, StreamWindowedAggregate) and (final or closes(aggregate)):
             closing = closing_windows(builder, aggregate, collection, _used(top, aggregate), final=final)
             table = _over(builder, top, aggregate, closing)
-            builder.end_stage(build_table_sink(sink, table), Upsert(collection, _order(table, final=final)))
+            _end(builder, sink, table, Upsert(collection, _order(table, final=final)))
             return table
         aggregation = build_aggregate(
             aggregate, _grouped(builder, aggregate, collection), _used(top, aggregate), builder.meaning
         )
         state = StateId(f"{builder.plan.query_id}/{aggregate.properties.query_context}")
         builder.states.append((state, aggregation.layout))
-        plain = given(timestamp_of(sink)) is None
+        plain = not isinstance(sink, TableIndex) and given(timestamp_of(sink)) is None
         along = _ride_along(top, aggregate, aggregation, builder.meaning) if plain else None
         merge = MergeInto(state, aggregation.merge, along, collection, aggregation.order)
         builder.end_stage(_partials(builder, state, aggregation), merge)
@@ -158,8 +154,16 @@ def _table(builder: Builder, sink: TableSink | TableKeep, collection: Collection
         builder.reads(StateInput(state, view, table_schema(aggregation.layout)))
     # One row of the right side changes many of the left: they are told by their keys.
     order = _scalars(table.key_types) if _is_fk_join(top) else ()
-    builder.end_stage(build_table_sink(sink, table), Upsert(collection, order))
+    _end(builder, sink, table, Upsert(collection, order))
     return table
+
+
+def _end(builder: Builder, sink: TableSink | TableKeep | TableIndex, table: TableRelation, into: Upsert) -> None:
+    """The rows as they are kept. Those of an index are told to nobody, and their order does not matter."""
+    if isinstance(sink, TableIndex):
+        builder.end_stage(build_table_index(sink, table, builder.meaning), Upsert(into.collection))
+    else:
+        builder.end_stage(build_table_sink(sink, table), into)
 
 
 def _grouped(builder: Builder, aggregate: AggregateStep, collection: CollectionId) -> StreamRelation:
