@@ -46,6 +46,8 @@ SMALL = {
 LARGE = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    # What several queries read is kept for the length of one job: to pack and unpack it took a fifth of ten queries.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
 CONTEXT = {
     "spark.ui.enabled": "false",
