@@ -41,12 +41,12 @@ class ReadSource:
 
 
 def table_columns(table: Table) -> tuple[ReadColumn, ...]:
-    """The columns of a table, as the store has them."""
+    """The columns of a table, as the store has them; a view has those that it shows, and no others."""
     found = [ReadColumn(c.name, c.type, f"k{i}") for i, c in enumerate(table.schema.key)]
     found += [ReadColumn(c.name, c.type, f"c{i}") for i, c in enumerate(table.schema.value)]
     if isinstance(table, IndexedView):
         named = {column.name: column for column in found}
-        found = [named[name] for name in table.columns]
+        return tuple(named[name] for name in table.columns)
     taken = {column.name for column in found}
     extra = [ReadColumn("ROWTIME", Scalar.BIGINT, "ts", hidden=True)]
     if table.window is not None:

@@ -39,6 +39,7 @@ QUERIES = (
     "SELECT * FROM {per_city}",
     "SELECT * FROM {per_city} WHERE n = 1",
     "SELECT * FROM {placed} WHERE country = 'NO'",
+    "SELECT o.id AS id, ROWTIME > 0 AS since FROM {large} l JOIN orders o ON l.tenfold = o.total * 10",
     "SELECT p.id AS id, n FROM {placed} p JOIN {per_city} x ON p.total = x.total WHERE x.city = 'rome'",
 )
 INDEXES = "CREATE INDEX l ON large (city); CREATE INDEX p ON per_city (city); CREATE INDEX c ON placed (country);"
