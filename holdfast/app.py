@@ -30,7 +30,15 @@ from holdfast.coordinator.lag import Lag, Lags
 from holdfast.coordinator.publishing import Publishing
 from holdfast.coordinator.system import SystemTables, Told
 from holdfast.coordinator.topic_deletions import TopicDeletions
-from holdfast.errors import BindError, ForeignStore, HoldfastError, NotSupported, ServiceTaken, UnknownObject
+from holdfast.errors import (
+    BindError,
+    ForeignStore,
+    HoldfastError,
+    NotSupported,
+    ServiceTaken,
+    SparkEnded,
+    UnknownObject,
+)
 from holdfast.jars import JarSet, fetch_jars, find_java
 from holdfast.kafka.admin import Admin, Topic, TopicSpec
 from holdfast.kafka.broker import EmbeddedBroker
@@ -504,6 +512,8 @@ class Service:
 
     def wait_failed(self, timeout: float) -> HoldfastError | None:
         """Why the server has to stop, or None when it has not within the time."""
+        if self._sessions.await_end(0):
+            self._fail(SparkEnded())
         return self._failure if self._failed.wait(timeout) else None
 
     def _fail(self, error: HoldfastError) -> None:

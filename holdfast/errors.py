@@ -307,6 +307,20 @@ class StartError(HoldfastError):
     sqlstate = "58000"
 
 
+class SparkEnded(HoldfastError):
+    """The process that Spark runs in is gone."""
+
+    sqlstate = "58000"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Spark has ended",
+            detail="Its process ended by itself, as it does when it has no more memory.",
+            hint="Nothing is lost: start the server again. If this comes again, give Spark more memory "
+            "(spark_driver_memory), or let it read fewer records at once (max_records_per_tick).",
+        )
+
+
 class StoreError(HoldfastError):
     """The store cannot be opened or written."""
 

@@ -14,7 +14,17 @@ import pyarrow as pa
 from holdfast.config import Settings
 from holdfast.coordinator.clock import Clock
 from holdfast.coordinator.deltas import as_delta
-from holdfast.coordinator.intake import Ends, Partition, as_ends, as_moved, bounded, by_topic, in_step, ranges_by_topic
+from holdfast.coordinator.intake import (
+    PASSED_ON,
+    Ends,
+    Partition,
+    as_ends,
+    as_moved,
+    bounded,
+    by_topic,
+    in_step,
+    ranges_by_topic,
+)
 from holdfast.coordinator.publishing import OutboxStore, Publishing
 from holdfast.coordinator.replay import Replay
 from holdfast.kafka.admin import Admin
@@ -92,7 +102,10 @@ class Backfill:
         return Piece(together, TickInputs(read), as_moved(until), _part(until, ends), last)
 
     def _until(self, starts: Ends, ends: Ends, together: Mapping[QueryId, Program]) -> dict[Partition, int]:
-        until = bounded(starts, ends, self._settings.max_records_per_tick)
+        most = self._settings.max_records_per_tick
+        if any(program.passes_rows_on for program in together.values()):
+            most = -(-most // PASSED_ON)
+        until = bounded(starts, ends, most)
         if len(until) == 1 or not any(program.is_timed for program in together.values()):
             return until
         following = self._ranges.read({p: (end, end + 1) for p, end in until.items() if end < ends[p]})

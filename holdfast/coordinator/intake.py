@@ -13,6 +13,9 @@ from holdfast.names import TopicName
 from holdfast.runtime.spark.engine import RECORDS, OffsetRange, TopicRange, ViewInput
 from holdfast.runtime.store.port import Moved
 
+PASSED_ON = 4
+"""A tick whose rows may all come back from Spark has this part of `max_records_per_tick`: they must fit its memory."""
+
 Partition = tuple[TopicName, int]
 Ends = Mapping[Partition, int]
 
@@ -31,7 +34,7 @@ class Intake:
 
     def __init__(self, settings: Settings, reader: TopicReader) -> None:
         self._small = settings.small_tick_records
-        self._most = settings.max_records_per_tick
+        self._most = -(-settings.max_records_per_tick // PASSED_ON)
         self._reader = reader
         self._ends: dict[Partition, int] = {}
 

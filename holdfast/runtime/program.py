@@ -236,6 +236,11 @@ class Program:
     states: tuple[tuple[StateId, Layout], ...]
 
     @property
+    def passes_rows_on(self) -> bool:
+        """Whether its results may be as many rows as its records; an aggregation has a row for each group."""
+        return not all(isinstance(stage.action, MergeInto | MergeWindows) for stage in self.stages)
+
+    @property
     def is_timed(self) -> bool:
         """Whether it matters how far in time its inputs are from each other.
 

@@ -1,15 +1,18 @@
 import pyarrow as pa
 import pytest
 
-from holdfast.coordinator.backfill import as_stream
+from holdfast.config import load
+from holdfast.coordinator.backfill import Backfill, as_stream
 from holdfast.coordinator.deltas import as_delta
-from holdfast.names import CollectionId, QueryId, TopicName
+from holdfast.names import CollectionId, ObjectName, QueryId, StateId, TopicName
 from holdfast.runtime.expressions.physical import arrow_type
+from holdfast.runtime.program import Action, Append, MergeInto, Program, Put, Stage, Upsert
 from holdfast.runtime.progress import Place, place_of, read_ends
+from holdfast.runtime.spark.fragment import Fragment
 from holdfast.runtime.store import schemas
 from holdfast.runtime.store.duckdb import open_store
-from holdfast.runtime.store.port import Layout, Moved, Time
-from holdfast.types import HEADERS, Scalar
+from holdfast.runtime.store.port import Layout, Merge, Moved, Time
+from holdfast.types import HEADERS, Scalar, Schema
 
 LAYOUT = Layout((Scalar.STRING,), (Scalar.BIGINT, Scalar.STRING))
 QUERY = QueryId("Q")
@@ -20,6 +23,41 @@ def rows(*found: tuple) -> pa.Table:
     return pa.Table.from_pylist(
         [dict(zip(names, row, strict=True)) for row in found], schema=schemas.rows_schema(LAYOUT)
     )
+
+
+def program(action: Action) -> Program:
+    return Program(
+        query=QUERY,
+        object=ObjectName("O"),
+        schema=Schema(()),
+        stages=(Stage((), Fragment("SELECT 1", ()), action),),
+        sink=None,
+        collection=None,
+        layout=LAYOUT,
+        states=(),
+    )
+
+
+STATE = StateId("S")
+
+
+@pytest.mark.parametrize(
+    ("actions", "records"),
+    [
+        ([MergeInto(STATE, Merge((), ()))], 8),
+        ([Append()], 2),
+        ([Upsert(CollectionId("T"))], 2),
+        ([Put(STATE)], 2),
+        ([MergeInto(STATE, Merge((), ())), Append()], 2),
+    ],
+)
+def test_a_slice_is_smaller_where_its_rows_come_back(tmp_path, actions: list[Action], records: int):
+    store, topic = open_store(tmp_path), (TopicName("t"), 0)
+    settings = load({"data_dir": str(tmp_path), "max_records_per_tick": 8})
+    backfill = Backfill(settings, store, clock=None, admin=None, ranges=None)
+    together = {QueryId(f"Q{i}"): program(action) for i, action in enumerate(actions)}
+    assert backfill._until({topic: 0}, {topic: 100}, together) == {topic: records}
+    store.close()
 
 
 def test_rows_of_a_table_are_the_changes_that_make_them(tmp_path):

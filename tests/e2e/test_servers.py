@@ -210,6 +210,24 @@ def test_a_killed_server_with_its_own_broker_leaves_no_process_behind(tmp_path):
         check_nothing_left(alone, "after SIGKILL")
 
 
+def test_a_server_whose_spark_ends_says_so_and_goes_on_when_it_is_started_again(make_server, kafka):
+    server = make_server("sparkless")
+    create_topics(kafka, "sparkless", partitions=1)
+    server.start()
+    create_copy(server, "sparkless")
+    write(kafka, "sparkless", [("a", value("before"))])
+    wait_for("a row is copied", lambda: copied(kafka, "sparkless") == ["before"])
+    (spark,) = [process for process in server.family if "java" in process.name()]
+    spark.kill()
+    write(kafka, "sparkless", [("a", value("meanwhile"))])
+    assert server.wait_ended(60) == 1
+    assert "ERROR: Spark has ended" in server.log_of_last_start()
+    server.start()
+    assert server.queries()["SPARKLESS_COPY"]["state"] == "RUNNING"
+    wait_for("the other row is copied", lambda: copied(kafka, "sparkless") == ["before", "meanwhile"])
+    server.kill()
+
+
 def check_nothing_left(server: Server, when: str) -> None:
     psutil.wait_procs(server.family, timeout=GONE_SECONDS)
     assert not server.left_behind(), f"{when}: {names_of(server.left_behind())}"

@@ -12,14 +12,14 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.errors import KafkaError
+from holdfast.errors import KafkaError, SparkEnded
 from holdfast.metrics import SPARK_SECONDS
 from holdfast.names import TopicName
 from holdfast.runtime.expressions.physical import arrow_type, spark_type
 from holdfast.runtime.spark.fragment import Fragment, union
 from holdfast.runtime.spark.functions import NAMED, FunctionProblem, UserFunctions
 from holdfast.runtime.spark.prepared import Job, NotRepeatable, PreparedJobs
-from holdfast.runtime.spark.session import Sessions
+from holdfast.runtime.spark.session import ENDING_SECONDS, Sessions
 from holdfast.types import HEADERS
 
 PREPARED = SPARK_SECONDS.labels("prepared")
@@ -110,7 +110,7 @@ class Engine:
                 try:
                     return list(self._together(session, prefix, fragments))
                 except (PySparkException, Py4JError) as error:
-                    _raise_if_passing(error)
+                    self._raise_if_passing(error)
                     return [self._alone(session, prefix, fragment) for fragment in fragments]
             finally:
                 self._close(session, inputs)
@@ -172,8 +172,17 @@ class Engine:
         try:
             return self._together(session, prefix, [fragment])[0]
         except (PySparkException, Py4JError) as error:
-            _raise_if_passing(error)
+            self._raise_if_passing(error)
             return Failure(_reason(error))
+
+    def _raise_if_passing(self, error: Exception) -> None:
+        """What is no fault of a query: Kafka does not answer Spark, or Spark is gone. The whole tick is tried again."""
+        told_by_java = isinstance(error, PySparkException | Py4JJavaError)
+        if not told_by_java and self._sessions.await_end(ENDING_SECONDS):
+            raise SparkEnded from error
+        text = str(error)
+        if any(f"org.apache.kafka.common.errors.{name}" in text for name in PASSING):
+            raise KafkaError("Kafka did not answer Spark", detail=_reason(error)) from error
 
     def _open(self, session: SparkSession, inputs: Round) -> str:
         """Create the views; gives the WITH clause of those that are inlined."""
@@ -238,13 +247,6 @@ def _empty(schema: pa.Schema) -> pa.Table:
 def _job(sql: str, inputs: Round) -> Job:
     schemas = ((view, rows.schema) for view, rows in inputs.inputs.items() if isinstance(rows, pa.Table))
     return Job(sql, tuple(inputs.derived.items()), tuple(schemas))
-
-
-def _raise_if_passing(error: Exception) -> None:
-    """Kafka that does not answer Spark is no fault of a query: the whole tick is to be tried again."""
-    text = str(error)
-    if any(f"org.apache.kafka.common.errors.{name}" in text for name in PASSING):
-        raise KafkaError("Kafka did not answer Spark", detail=_reason(error)) from error
 
 
 def _reason(error: Exception) -> str:

@@ -4,9 +4,10 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 from pyspark.sql import SparkSession
 
@@ -15,6 +16,9 @@ from holdfast.runtime.spark.warmup import WarmUp
 JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
 """The variable with the options of Spark's JVM; what a user has set there stays."""
 LOGGED = "-Dlog4j2.configurationFile="
+ENDS_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
+"""A thread of Spark's that dies of it would leave its job waiting for ever."""
+ENDING_SECONDS = 2.0
 BRIEF = "-XX:TieredStopAtLevel=1"
 """For runs of some minutes over ever other plans: none of them is worth the JVM's second compiler."""
 PYTHON = "spark.sql.execution.pyspark.udf"
@@ -75,9 +79,20 @@ class Sessions:
         _tune(large, small)
         return Sessions(small=small, large=large, warming=self.warming)
 
+    def await_end(self, seconds: float | None = None) -> bool:
+        """Whether the process of Spark ends within a time."""
+        context = self.large.sparkContext
+        process = None if context._gateway is None else getattr(context._gateway, "proc", None)
+        if process is None:
+            return False
+        with suppress(TimeoutExpired):
+            process.wait(seconds)
+        return process.poll() is not None
+
     def stop(self) -> None:
         self.warming.join()
-        self.small.stop()
+        if not self.await_end(0):
+            self.small.stop()
 
 
 def open_sessions(
@@ -117,8 +132,9 @@ def open_sessions(
 
 def java_options(given: str, log_settings: Path) -> str:
     """Options of the JVM: those that were given, and where its log is set."""
-    kept = [option for option in given.split() if not option.startswith(LOGGED)]
-    return " ".join([*kept, f"{LOGGED}{log_settings}"])
+    ours = (LOGGED, ENDS_WITHOUT_MEMORY)
+    kept = [option for option in given.split() if not option.startswith(ours)]
+    return " ".join([*kept, ENDS_WITHOUT_MEMORY, f"{LOGGED}{log_settings}"])
 
 
 def _tune(large: SparkSession, small: SparkSession) -> None:
