@@ -50,6 +50,8 @@ SMALL = {
 LARGE = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    # Rows that are given to Spark stay Arrow until a task reads them: as objects, a million took 600 MB.
+    "spark.sql.execution.arrow.localRelationThreshold": "1MB",
     # What several queries read is kept for the length of one job: to pack and unpack it took a fifth of ten queries.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
