@@ -84,19 +84,32 @@ async def opened(url: str, connections: int, sql: str) -> list[asyncio.StreamRea
     return readers
 
 
+def counter() -> Callable[[bytes], int]:
+    """Counts the rows that end in each part of an answer, also where a part ends inside an end."""
+    cut = b""
+
+    def count(part: bytes) -> int:
+        nonlocal cut
+        found = (cut + part).count(b"]\n")
+        cut = part[-1:] if part.endswith(b"]") else b""
+        return found
+
+    return count
+
+
 async def pushes(url: str, connections: int, sql: str, rows: int) -> None:
     """Follow a query until every connection has so many rows; says when all are open, then how long the rows took."""
     began: list[float] = []
 
     async def follow(reader: asyncio.StreamReader) -> None:
-        seen = 0
+        seen, rows_in = 0, counter()
         while seen < rows:
             content = await reader.read(1 << 18)
             if not content:
                 raise RuntimeError("the query ended")
             if not began:
                 began.append(time.perf_counter())
-            seen += content.count(b"]\n")
+            seen += rows_in(content)
 
     readers = await opened(url, connections, sql)
     print("open", flush=True)
@@ -110,9 +123,9 @@ async def snapshot(url: str, sql: str, rows: int) -> None:
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     began = time.perf_counter()
     writer.write(request(sql))
-    first, seen = 0.0, 0
+    first, seen, rows_in = 0.0, 0, counter()
     while seen < rows:
-        seen += (await reader.read(1 << 20)).count(b"]\n")
+        seen += rows_in(await reader.read(1 << 20))
         first = first or (time.perf_counter() - began if seen else 0.0)
     print(json.dumps({"first": first, "seconds": time.perf_counter() - began}), flush=True)
     writer.close()
