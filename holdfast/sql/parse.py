@@ -28,22 +28,17 @@ _EXPRESSION_ENDS = frozenset({"FROM", "WHERE", "GROUP", "HAVING", "LIMIT", "AS",
 
 # Statements of ksqlDB, Materialize and later releases, by their leading words; the longest match names the refusal.
 _REFUSED = (
-    ("ALTER", "HOLD"),
     ("ALTER", "SYSTEM"),
-    ("CREATE", "HOLD"),
     ("CREATE", "SINK"),
     ("CREATE", "SINK", "CONNECTOR"),
     ("CREATE", "SOURCE"),
     ("CREATE", "SOURCE", "CONNECTOR"),
     ("DESCRIBE", "CONNECTOR"),
     ("DROP", "CONNECTOR"),
-    ("DROP", "HOLD"),
     ("DROP", "SINK"),
     ("DROP", "SOURCE"),
     ("LIST", "CONNECTORS"),
-    ("LIST", "HOLDS"),
     ("SHOW", "CONNECTORS"),
-    ("SHOW", "HOLDS"),
 )
 _LONGEST = max(len(words) for words in _REFUSED)
 

@@ -89,6 +89,8 @@ def test_subscribe_with_a_hold(catalog):
         ("SUBSCRIBE u WITH (HOLD = h);", BindError, 'hold "H" does not hold "U"'),
         ("SUBSCRIBE t WITH (HOLD = h) AS OF 5;", Exception, "AS OF and HOLD cannot be used together"),
         ("ALTER HOLD h ADD t;", SyntaxProblem, "ADD"),
+        ("DROP HOLD;", SyntaxProblem, 'syntax error at or near ";"'),
+        ("SHOW HOLDS x;", SyntaxProblem, 'syntax error at or near "x"'),
     ],
 )
 def test_refused(catalog, text, error, told):
