@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from time import monotonic
+from time import monotonic, sleep
 
 from confluent_kafka import KafkaError as Reported
 from confluent_kafka import KafkaException, Message, Producer
@@ -70,14 +70,23 @@ class Lease:
         self._beating: threading.Thread | None = None
 
     def acquire(self, owner: str) -> None:
-        """Take the lease for `owner` (the store's id), or say who has it. The same owner takes it at once."""
+        """Take the lease for `owner` (the store's id), or say who has it. The same owner takes it at once.
+
+        One that lives shows it by its next beat; of one that was killed, the lease is waited for until it runs out.
+        """
         self._admin.create(TopicSpec(name=self._settings.lease_topic, config=CONFIG))
         self._owner, self._since = owner, round(datetime.now(UTC).timestamp() * 1000)
-        claimed = self._write("claim")
-        holder = fold(self._entries(claimed.offset() or 0))
-        if holder is None or holder.owner != owner:
-            self._write("release")
-            raise taken(self._settings.service_id, holder)
+        last: int | None = None
+        while True:
+            claimed = self._write("claim")
+            holder = fold(self._entries(claimed.offset() or 0))
+            if holder is not None and holder.owner == owner:
+                break
+            if holder is None or (last is not None and holder.at > last):
+                self._write("release")
+                raise taken(self._settings.service_id, holder)
+            last = holder.at
+            sleep(BEAT_SECONDS / 10)
         self._stop.clear()
         self._beating = threading.Thread(target=self._beat, name="holdfast-lease", daemon=True)
         self._beating.start()
@@ -175,6 +184,5 @@ def taken(service_id: str, holder: Entry | None) -> ServiceTaken:
     return ServiceTaken(
         f'another server runs with service id "{service_id}"',
         detail=f'It is process {holder.pid} on host "{holder.host}", since {since}.',
-        hint="Stop it, or give this server another --service-id. If it was killed, its lease runs out in "
-        f"{DURATION_MS // 1000} s.",
+        hint="Stop it, or give this server another --service-id.",
     )

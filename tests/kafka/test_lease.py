@@ -62,6 +62,17 @@ def test_beats_keep_the_lease_and_without_them_it_runs_out(new_lease, monkeypatc
         new_lease().acquire("store-1")
 
 
+def test_the_lease_of_one_that_was_killed_is_waited_for(new_lease, monkeypatch):
+    monkeypatch.setattr(leases, "DURATION_MS", 1000)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.2)
+    first, second = new_lease(), new_lease()
+    first.acquire("store-1")
+    first._stop.set()
+    second.acquire("store-2")
+    with pytest.raises(ServiceTaken):
+        new_lease().acquire("store-3")
+
+
 def test_a_holder_that_slept_too_long_learns_that_it_lost_the_lease(new_lease, monkeypatch):
     monkeypatch.setattr(leases, "DURATION_MS", 500)
     monkeypatch.setattr(leases, "BEAT_SECONDS", 1.2)
