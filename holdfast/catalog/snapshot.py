@@ -1,6 +1,6 @@
 """The catalog at one moment. Every change gives a new catalog and leaves the old one as it was."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -182,25 +182,30 @@ class Catalog:
 
     def check_indexes(self, found: CatalogObject | View, *, cascade: bool, position: Position | None = None) -> None:
         """Refuse to drop what is indexed, unless the indexes are to be dropped too."""
-        names = sorted(index.name for index in self.indexes_on(found.name))
-        if names and not cascade:
-            raise DependentObjects(
-                f'cannot drop {found.KIND} "{found.name}" because indexes depend on it',
-                detail=f"Indexed by {', '.join(names)}.",
-                hint=f"Write CASCADE to drop the indexes too, or drop them first: DROP INDEX {names[0]};",
-                position=position,
-            )
+        self._check_on(found, self.indexes_on(found.name), ("indexes", "Indexed"), cascade, position)
 
     def check_holds(self, found: CatalogObject | Index, *, cascade: bool, position: Position | None = None) -> None:
         """Refuse to drop what is held, unless the holds are to be dropped too."""
-        holds = sorted(hold.name for hold in self.holds_on(found.name))
-        if holds and not cascade:
-            raise DependentObjects(
-                f'cannot drop {found.KIND} "{found.name}" because holds depend on it',
-                detail=f"Held by {', '.join(holds)}.",
-                hint=f"Write CASCADE to drop the holds too, or drop them first: DROP HOLD {holds[0]};",
-                position=position,
-            )
+        self._check_on(found, self.holds_on(found.name), ("holds", "Held"), cascade, position)
+
+    def _check_on(
+        self,
+        found: CatalogObject | View | Index,
+        there: Sequence[Index] | Sequence[Hold],
+        words: tuple[str, str],
+        cascade: bool,
+        position: Position | None,
+    ) -> None:
+        if cascade or not there:
+            return
+        (plural, done), names = words, sorted(each.name for each in there)
+        raise DependentObjects(
+            f'cannot drop {found.KIND} "{found.name}" because {plural} depend on it',
+            detail=f"{done} by {', '.join(names)}.",
+            hint=f"Write CASCADE to drop the {plural} too, or drop them first: "
+            f"DROP {there[0].KIND.upper()} {names[0]};",
+            position=position,
+        )
 
     # ---- changing
 
