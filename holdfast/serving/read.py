@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -34,16 +35,18 @@ def kept_for(bound: BoundRead, times: Times) -> BoundRead | None:
     """
     if bound.kept is None:
         return None
-    for name, table in bound.kept.relations:
+    # A transaction, or a now() that was read before, has given the query its time since it was bound.
+    kept = replace(bound.kept, as_of=bound.as_of)
+    for name, table in kept.relations:
         if isinstance(table, IndexedView):
-            conditions = bound.kept.conditions.get(name, ())
+            conditions = kept.conditions.get(name, ())
             if not times.follows(table) or (table.of_groups and not names_key(table, conditions)):
                 return None
     try:
-        times.choose(bound.kept.tables, bound.as_of, bound.kept.indexes)
+        times.choose(kept.tables, kept.as_of, kept.indexes)
     except HoldfastError:
         return None
-    return bound.kept
+    return kept
 
 
 def _answer(bound: BoundRead, store: ReadStore, engine: Engine, times: Times) -> PullResult:

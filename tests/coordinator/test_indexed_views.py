@@ -1,10 +1,13 @@
 """Indexes on plain views: they keep what the view's query gives, and never change an answer."""
 
+from dataclasses import replace
+
 from holdfast.app import Service
 from holdfast.config import Settings
 from holdfast.runtime.spark.session import Sessions
 from holdfast.runtime.store.duckdb.store import open_store
 from holdfast.sql.bind import bind
+from holdfast.sql.moments import BoundAsOf, Moment
 from holdfast.sql.parse import parse
 
 from .running import run, states, wait
@@ -79,6 +82,10 @@ def test_an_index_on_a_view_never_changes_an_answer(settings: Settings, sessions
         run(service, "INSERT INTO orders (id, city, total) VALUES ('c', 'oslo', 8);")
         wait(lambda: ask(service, looked_up), set())
         same_answers(service)
+        # As a transaction does it: the time is given to a query that was bound without one.
+        timed = replace(bind(parse(looked_up)[0].statement, service.catalog, {}), as_of=BoundAsOf(Moment(before)))
+        assert service.pull(timed).time == before
+        assert [tuple(row.values()) for row in service.pull(timed).rows.to_pylist()] == [(30, "rome", 1)]
     finally:
         service.stop()
 
