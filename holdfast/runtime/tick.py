@@ -282,6 +282,8 @@ class _Run:
                         read = self._inputs(program).decoded[name]
                         self._topic(program, read, inputs, derived, headers=passes_on)
                         derived[source.view] = f"SELECT *, NOT tombstone AS present FROM {read.view} WHERE bad = 0"
+                    case Groups() | Lookup() | Due() | Recall() | Remembered() if source.view in inputs:
+                        continue  # What the store has is the same for all stages of a round.
                     case _:
                         rows = self._rows(program, source)
                         given = source.schema.empty_table() if rows is None else rows

@@ -49,7 +49,6 @@ SMALL = {
 }
 LARGE = {
     "spark.sql.adaptive.enabled": "true",
-    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     # Rows that are given to Spark stay Arrow until a task reads them: as objects, a million took 600 MB.
     "spark.sql.execution.arrow.localRelationThreshold": "1MB",
     # What several queries read is kept for the length of one job: to pack and unpack it took a fifth of ten queries.
@@ -64,6 +63,8 @@ CONTEXT = {
     "spark.sql.maxMetadataStringLength": "20",
     "spark.sql.debug.maxToStringFields": "5",
     "spark.cleaner.periodicGC.interval": "10min",
+    # One join of streams has more than the 100 that are usual: all were generated and compiled again in each slice.
+    "spark.sql.codegen.cache.maxEntries": "2000",
 }
 
 
@@ -127,9 +128,17 @@ def open_sessions(
     with _stderr_to(work_dir / "jvm.log"):
         large = builder.getOrCreate()
     large.sparkContext.setLogLevel("ERROR")
+    _open_code_cache(large)
     small = large.newSession()
     _tune(large, small)
     return Sessions(small=small, large=large, warming=WarmUp(small))
+
+
+def _open_code_cache(session: SparkSession) -> None:
+    """Have the cache of generated code made here: a thread without a session would make it of the usual size."""
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
+    jvm.org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator.compileTime()
 
 
 def java_options(given: str, log_settings: Path) -> str:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from holdfast.runtime.spark.session import java_options
+from holdfast.runtime.spark.session import Sessions, java_options
 
 
 def test_options_of_the_user_stay_and_the_log_is_set_once():
@@ -10,3 +10,17 @@ def test_options_of_the_user_stay_and_the_log_is_set_once():
     first = java_options("-Xss4m -XX:TieredStopAtLevel=1", Path("/a/log4j2.properties"))
     assert first == f"{kept}/a/log4j2.properties"
     assert java_options(first, Path("/b")) == f"{kept}/b"
+
+
+def test_code_that_was_generated_is_there_when_it_is_needed_again(sessions: Sessions):
+    session = sessions.large
+    made = session.sparkContext._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME()
+
+    def run() -> int:
+        before = made.getCount()
+        for i in range(55):  # More classes than Spark's usual cache has room for.
+            session.sql(f"SELECT id + {i} AS n FROM range(1)").collect()
+        return made.getCount() - before
+
+    assert run() > 100
+    assert run() < 10
