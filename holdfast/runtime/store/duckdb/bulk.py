@@ -19,6 +19,7 @@ from holdfast.runtime.store import schemas
 from holdfast.runtime.store.duckdb import columns
 from holdfast.runtime.store.duckdb.columns import listed, renamed
 from holdfast.runtime.store.duckdb.delta import Counts
+from holdfast.runtime.store.duckdb.fetching import as_arrow
 from holdfast.runtime.store.duckdb.objects import Collection, Outbox, State
 from holdfast.runtime.store.duckdb.one import one
 from holdfast.runtime.store.duckdb.problems import telling
@@ -116,7 +117,7 @@ def read(connection: duckdb.DuckDBPyConnection, table: Table, layout: Layout) ->
     """The delta that a temporary table holds."""
     schema = schemas.delta_schema(layout)
     with telling():
-        return schemas.fit(connection.sql(f"SELECT {listed(schema.names)} FROM {table.name}").to_arrow_table(), schema)
+        return schemas.fit(as_arrow(connection, f"SELECT {listed(schema.names)} FROM {table.name}"), schema)
 
 
 def cast(expression: str, type_: SqlType) -> str:

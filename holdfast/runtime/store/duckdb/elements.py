@@ -15,6 +15,7 @@ from holdfast.runtime.store import schemas
 from holdfast.runtime.store.duckdb import delta, small
 from holdfast.runtime.store.duckdb.columns import listed
 from holdfast.runtime.store.duckdb.core import Core
+from holdfast.runtime.store.duckdb.fetching import as_arrow
 from holdfast.runtime.store.duckdb.objects import State
 from holdfast.runtime.store.duckdb.one import one
 from holdfast.runtime.store.duckdb.problems import telling
@@ -80,7 +81,7 @@ def _read_groups(core: Core, state: State, groups: list[Any]) -> pa.Table | None
     with telling(), closing(core.database.cursor()) as cursor:
         everything = not state.recent.asked and _rows(core, state) <= min(small.LOADED, core.allowance())
         if everything:
-            found = cursor.sql(f"SELECT {listed(schema.names)} FROM {state.table}").to_arrow_table()
+            found = as_arrow(cursor, f"SELECT {listed(schema.names)} FROM {state.table}")
         else:
             asked = pa.table({"g": pa.array(groups, schema.field("g").type)})
             sql = (
@@ -90,7 +91,7 @@ def _read_groups(core: Core, state: State, groups: list[Any]) -> pa.Table | None
                 found = core.lookups.run(sql, {"asked": asked})
             else:
                 cursor.register("asked", asked)
-                found = cursor.sql(sql).to_arrow_table()
+                found = as_arrow(cursor, sql)
     found = schemas.fit(found, schema)
     with core.times:
         if everything:
@@ -127,7 +128,7 @@ def spans(core: Core, state: State, asked: pa.Table) -> pa.Table:
     with telling(), closing(core.database.cursor()) as cursor:
         cursor.register("x", asked)
         sql = f"{_spans_sql(asked, state.table, stored.names)} AND t.ts <= {latest}"
-        read = schemas.fit(cursor.sql(sql).to_arrow_table(), stored)
+        read = schemas.fit(as_arrow(cursor, sql), stored)
     with core.times:
         read = state.recent.lacks(read)
     flags = [pa.repeat(pa.scalar(flag), read.num_rows) for flag in (True, True, False)]

@@ -9,6 +9,7 @@ from holdfast.names import QueryId
 from holdfast.runtime.store import schemas
 from holdfast.runtime.store.duckdb.columns import listed
 from holdfast.runtime.store.duckdb.core import Core
+from holdfast.runtime.store.duckdb.fetching import as_arrow
 from holdfast.runtime.store.duckdb.ledger import Entry
 from holdfast.runtime.store.duckdb.problems import telling
 from holdfast.runtime.store.port import Moved, Owed, Time
@@ -33,7 +34,7 @@ def owed_rows(core: Core, query: QueryId, time: Time) -> pa.Table:
     schema = schemas.outbox_schema(outbox.layout)
     sql = f"SELECT {listed(schema.names)} FROM {outbox.table} WHERE time = {time} ORDER BY n"
     with telling(), closing(core.database.cursor()) as cursor:
-        return schemas.fit(cursor.sql(sql).to_arrow_table(), schema)
+        return schemas.fit(as_arrow(cursor, sql), schema)
 
 
 def settle(core: Core, upto: Time, published: Sequence[Moved]) -> None:

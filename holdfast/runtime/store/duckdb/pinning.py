@@ -12,6 +12,7 @@ from holdfast.names import HoldId
 from holdfast.runtime.store import frontier as laws
 from holdfast.runtime.store.duckdb.contents import Contents
 from holdfast.runtime.store.duckdb.core import Core
+from holdfast.runtime.store.duckdb.fetching import as_arrow
 from holdfast.runtime.store.duckdb.objects import Collection
 from holdfast.runtime.store.duckdb.one import one
 from holdfast.runtime.store.duckdb.problems import telling
@@ -90,5 +91,5 @@ class Pins:
         sql = f"SELECT * FROM ({contents.history()}) WHERE until > {after} AND until <= {to} LIMIT {SAMPLE}"
         with telling(), closing(self._core.database.cursor()) as cursor:
             contents.register(cursor)
-            sample = cursor.sql(sql).to_arrow_table()
+            sample = as_arrow(cursor, sql)
         return sample.nbytes / sample.num_rows if sample.num_rows else 0.0

@@ -5,10 +5,10 @@ Both carry the key's seq, given when the key was inserted: pages are ranges of i
 pages moves versions from one table to the other but never to another page.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -18,6 +18,7 @@ from holdfast.runtime.store.duckdb import columns
 from holdfast.runtime.store.duckdb.columns import listed, renamed
 from holdfast.runtime.store.duckdb.contents import Contents
 from holdfast.runtime.store.duckdb.core import Core
+from holdfast.runtime.store.duckdb.fetching import Fetch, as_arrow
 from holdfast.runtime.store.duckdb.objects import Collection
 from holdfast.runtime.store.duckdb.prepared import check_select
 from holdfast.runtime.store.duckdb.problems import telling, telling_reader
@@ -92,7 +93,7 @@ def lookup(core: Core, collection: Collection, keys: pa.Table, at: Time | None =
     with telling(), closing(core.database.cursor()) as cursor:
         contents.register(cursor, past=at is not None)
         cursor.register("asked", keys)
-        return schemas.fit(cursor.sql(sql).to_arrow_table(), schema)
+        return schemas.fit(as_arrow(cursor, sql), schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ def find(core: Core, collection: Collection, part: Part) -> pa.Table:
 def _select(core: Core, contents: Contents, sql: str, parameters: Sequence[object] = ()) -> pa.Table:
     with telling(), closing(core.database.cursor()) as cursor:
         contents.register(cursor)
-        return cursor.sql(sql, params=list(parameters) or None).to_arrow_table()
+        return as_arrow(cursor, sql, parameters)
 
 
 def evaluate(
@@ -157,7 +158,7 @@ def evaluate(
     sql: str,
     relations: Mapping[str, Read],
     parameters: Sequence[object],
-    fetch: Callable[[duckdb.DuckDBPyConnection], T],
+    fetch: Fetch[T],
 ) -> T:
     """Where no tick is newer than the time, the current rows are the answer, at two thirds of the cost.
 
@@ -216,19 +217,10 @@ def _run(
     cursor: duckdb.DuckDBPyConnection,
     sql: str,
     parameters: Sequence[object],
-    fetch: Callable[[duckdb.DuckDBPyConnection], T],
+    fetch: Fetch[T],
 ) -> T:
     check_select(cursor, sql, again=bool(parameters))
-    return fetch(cursor.execute(sql, list(parameters) or None))
-
-
-def as_arrow(result: duckdb.DuckDBPyConnection) -> pa.Table:
-    # A relation would save a copy of the answer, and cost a small one twice the time.
-    return result.to_arrow_table()
-
-
-def as_tuples(result: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
-    return list(result.fetchall())
+    return fetch(cursor, sql, parameters)
 
 
 @contextmanager

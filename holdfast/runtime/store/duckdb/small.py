@@ -18,6 +18,7 @@ from holdfast.runtime.store.duckdb.bulk import cast, check_rows, is_present
 from holdfast.runtime.store.duckdb.columns import listed
 from holdfast.runtime.store.duckdb.core import Core
 from holdfast.runtime.store.duckdb.delta import Counts
+from holdfast.runtime.store.duckdb.fetching import as_arrow
 from holdfast.runtime.store.duckdb.objects import Collection, State
 from holdfast.runtime.store.duckdb.one import one
 from holdfast.runtime.store.duckdb.problems import telling
@@ -146,17 +147,30 @@ def learn(core: Core, target: Collection | State, keys: list[Any]) -> None:
     recent = target.recent
     table = target.current if isinstance(target, Collection) else target.table
     schema = pa.schema(list(recent.schema)[:-3])
-    with telling(), closing(core.database.cursor()) as cursor:
-        everything = not recent.asked and one(cursor, f"SELECT count(*) FROM {table}")[0] <= min(
-            LOADED, core.allowance()
-        )
-        if everything:
-            found = cursor.sql(f"SELECT {listed(schema.names)} FROM {table}").to_arrow_table()
-        else:
-            sql = f"SELECT {listed(f't.{name}' for name in schema.names)} FROM asked x JOIN {table} t ON t.k = x.k"
-            found = core.lookups.run(sql, {"asked": pa.table({"k": pa.array(keys, schema.field("k").type)})})
+    with telling():
+        found = None if recent.asked else _whole(core, table, schema)
+        everything = found is not None
+        if found is None:
+            found = _looked_up(core, table, target.layout, schema, keys)
     with core.times:
         recent.learn(schemas.fit(found, schema), everything=everything)
+
+
+def _whole(core: Core, table: str, schema: pa.Schema) -> pa.Table | None:
+    """All rows of a table; None when they are too many."""
+    with closing(core.database.cursor()) as cursor:
+        if one(cursor, f"SELECT count(*) FROM {table}")[0] > min(LOADED, core.allowance()):
+            return None
+        return as_arrow(cursor, f"SELECT {listed(schema.names)} FROM {table}")
+
+
+def _looked_up(core: Core, table: str, layout: Layout, schema: pa.Schema, keys: list[Any]) -> pa.Table:
+    """The rows of keys. A plain key is its own encoding, and is read once."""
+    twice = schemas.is_plain_key(layout)
+    read = [f"t.{name}" for name in schema.names if not (twice and name == "k0")]
+    asked = pa.table({"k": pa.array(keys, schema.field("k").type)})
+    found = core.lookups.run(f"SELECT {listed(read)} FROM asked x JOIN {table} t ON t.k = x.k", {"asked": asked})
+    return found.append_column("k0", found.column("k")).select(schema.names) if twice else found
 
 
 @lru_cache(maxsize=1024)

@@ -1,6 +1,6 @@
 """The embedded store: one DuckDB file, one writer at a time, any number of readers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from holdfast.runtime.store.duckdb import (
     columns,
     committing,
     compaction,
+    fetching,
     folding,
     keeping,
     outbox,
@@ -309,19 +310,19 @@ class DuckDbStore:
             return columns.key_sql(self._core.objects.collection(collection).layout, expressions)
 
     def evaluate(self, sql: str, relations: Mapping[str, Relation], parameters: Sequence[object] = ()) -> pa.Table:
-        return self._evaluate(sql, relations, parameters, reading.as_arrow)
+        return self._evaluate(sql, relations, parameters, fetching.as_arrow)
 
     def evaluate_tuples(
         self, sql: str, relations: Mapping[str, Relation], parameters: Sequence[object] = ()
     ) -> list[tuple[Any, ...]]:
-        return self._evaluate(sql, relations, parameters, reading.as_tuples)
+        return self._evaluate(sql, relations, parameters, fetching.as_tuples)
 
     def _evaluate(
         self,
         sql: str,
         relations: Mapping[str, Relation],
         parameters: Sequence[object],
-        fetch: Callable[[Any], T],
+        fetch: fetching.Fetch[T],
     ) -> T:
         with ExitStack() as held:
             found = {name: self._read(relation, held) for name, relation in relations.items()}
