@@ -85,6 +85,7 @@ def measure() -> list[str]:
         run(service, TABLE_SQL)
         for n in range(100):
             run(service, f"CREATE HOLD h{n} ON t;")
+        service._sessions.warming.join()  # as a server is some seconds after its start
         service.settings = replace(service.settings, http_port=0)
         with serving(service, listen(service.settings)) as server:
             for clients, target in ((1, ""), (100, "1,000")):

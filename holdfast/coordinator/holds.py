@@ -11,7 +11,7 @@ is then built from there on, and the hold goes over to it once it can be read.
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from threading import Lock
 
@@ -159,35 +159,31 @@ class Holds:
 
     def advance_overdue(self) -> None:
         """Move on the holds that trail their objects by more than they may."""
-        kept = self._placed()
-        for hold in self._catalog().holds.values():
+        for hold, kept in self._placed(self._catalog().holds.values()):
             upper = self._upper(hold)
-            if hold.id not in kept or upper is None or upper - kept[hold.id].at <= hold.max_lag_ms:
+            if upper is None or upper - kept.at <= hold.max_lag_ms:
                 continue
             to = Time(upper - hold.max_lag_ms)
             if self._advances.move(hold.id, to) is None:
-                self._note(
-                    hold, f"it was more than {hold.max_lag_ms} ms behind, and went from {kept[hold.id].at} to {to}"
-                )
+                self._note(hold, f"it was more than {hold.max_lag_ms} ms behind, and went from {kept.at} to {to}")
 
     # -- looking -------------------------------------------------------------------------------------
 
     def at(self, hold: Hold) -> Time:
-        found = self._placed().get(hold.id)
-        if found is None:
+        found = self._store.kept().get(hold.id)
+        if found is None or not _is_placed(hold, found):
             raise ReadError(f'hold "{hold.name}" has no time yet', detail="What it holds is still being built.")
         return found.at
 
     def on(self, name: ObjectName) -> list[NamedHold]:
         """The holds on an object, with their times."""
-        kept = self._placed()
-        return [NamedHold(h.name, kept[h.id].at) for h in self._catalog().holds_on(name) if h.id in kept]
+        return [NamedHold(h.name, kept.at) for h, kept in self._placed(self._catalog().holds_on(name))]
 
-    def _placed(self) -> dict[HoldId, Kept]:
-        """The times of holds that are on their objects."""
+    def _placed(self, holds: Iterable[Hold]) -> list[tuple[Hold, Kept]]:
+        """Those of some holds that are on their objects, with their times."""
         kept = self._store.kept()
-        found = {hold.id: tuple(map(CollectionId, hold.on)) for hold in self._catalog().holds.values()}
-        return {id_: each for id_, each in kept.items() if id_ in found and not _is_new(each, found[id_])}
+        found = [(hold, kept[hold.id]) for hold in holds if hold.id in kept]
+        return [(hold, each) for hold, each in found if _is_placed(hold, each)]
 
     def status(self) -> list[HoldStatus]:
         kept = self._store.kept()
@@ -219,7 +215,8 @@ class Holds:
         return self._store.frontier(CollectionId(name)).since
 
     def _check(self, hold: Hold, at: Time, asked: Moment | None) -> None:
-        if any(at < self._least(name) for name in hold.on):
+        # Other holds are asked only about a time that is before the read frontier.
+        if any(at < self._store.implied_since(CollectionId(name)) and at < self._least(name) for name in hold.on):
             raise self._refusal(hold, at, asked)
 
     def _least(self, name: ObjectName) -> Time:
@@ -273,6 +270,10 @@ class Holds:
 def _is_new(kept: Kept, wanted: Sequence[CollectionId]) -> bool:
     """Whether a hold was not on its objects yet, but on what they are computed from."""
     return kept.at == UNPLACED or not set(kept.on) <= set(wanted)
+
+
+def _is_placed(hold: Hold, kept: Kept) -> bool:
+    return not _is_new(kept, list(map(CollectionId, hold.on)))
 
 
 def _fact(id_: HoldId) -> str:
