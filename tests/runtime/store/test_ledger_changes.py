@@ -118,6 +118,22 @@ def test_an_object_never_gets_the_changes_of_one_that_had_its_number(store, cras
     stage.abandon()
 
 
+def test_a_ledger_that_is_long_is_folded_and_rewritten_once_and_not_at_each_compaction(store, crashed, monkeypatch):
+    rewritten = []
+    rewrite = compaction._rewrite_ledger
+    monkeypatch.setattr(compaction, "LEDGER_BYTES", 100_000)
+    monkeypatch.setattr(compaction, "_rewrite_ledger", lambda core: (rewritten.append(core.ledger.next), rewrite(core)))
+    make(store)
+    for time in range(2, 300):
+        tick(store, time, ((str(time % 7),), (time, "x" * 100), 0))
+        store.settle(Time(time))
+        store.compact(limit=1000)
+        assert store._core.ledger.bytes < 2 * 100_000
+    assert 1 < len(rewritten) < 10
+    again = crashed(store)
+    assert snapshot(again, TABLE, 299) == snapshot(store, TABLE, 299)
+
+
 def test_compaction_folds_old_changes_and_shortens_the_ledger(store, crashed, monkeypatch):
     monkeypatch.setattr(compaction, "FOLDED_TICKS", 10)
     monkeypatch.setattr(compaction, "LEDGER_BYTES", 20_000)

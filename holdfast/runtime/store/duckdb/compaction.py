@@ -21,10 +21,13 @@ LEDGER_ENTRIES = 50_000
 """The ledger is rewritten when it has this many, and more than twice what is needed of it."""
 
 LEDGER_BYTES = 16 * 1024 * 1024
-"""It is also rewritten when the changes in it are longer."""
+"""It is also rewritten when the changes in it are longer, and more than twice what was left of them the last time."""
 
 FOLDED_TICKS = 256
 """Changes are folded into tables when so many rows of the ledger came after them."""
+
+FEW_TICKS = FOLDED_TICKS // 4
+"""Of a ledger that is too long, changes older than this are folded before it is rewritten: else they would stay."""
 
 MOST_TICKS = 4 * FOLDED_TICKS
 """Opening a store takes in about a thousand small changes a second."""
@@ -36,8 +39,10 @@ def compact(core: Core, limit: int) -> int:
     """Advance every since as far as window and holds allow, then forget at most `limit` rows."""
     advance(core)
     forgotten = _forget(core, limit)
-    _fold(core)
-    if core.ledger.size > max(LEDGER_ENTRIES, 2 * core.ledger.needed) or core.ledger.bytes > LEDGER_BYTES:
+    is_long = core.ledger.bytes > max(LEDGER_BYTES, 2 * core.ledger.left)
+    _fold(core, ticks=FEW_TICKS if is_long else FOLDED_TICKS)
+    is_folded = folding.unfolded(core) > core.ledger.next - FEW_TICKS
+    if core.ledger.size > max(LEDGER_ENTRIES, 2 * core.ledger.needed) or (is_long and is_folded):
         _rewrite_ledger(core)
     return forgotten
 
@@ -105,8 +110,8 @@ def _delete(run: duckdb.DuckDBPyConnection, collection: Collection, limit: int) 
 # -- the ledger --------------------------------------------------------------------------------------
 
 
-def _fold(core: Core) -> None:
-    """Fold the objects whose changes make the ledger long, the oldest first.
+def _fold(core: Core, ticks: int) -> None:
+    """Fold the objects that have changes older than some ticks, the oldest first.
 
     Ticks wait meanwhile, so a little is done at each compaction; when that has not sufficed, all of it.
     """
@@ -114,7 +119,7 @@ def _fold(core: Core) -> None:
     waiting = [(number, target) for target in objects if (number := folding.first(target)) is not None]
     began, overdue = time.monotonic(), core.ledger.next - MOST_TICKS
     for number, target in sorted(waiting, key=lambda found: found[0]):
-        if number > core.ledger.next - FOLDED_TICKS:
+        if number > core.ledger.next - ticks:
             return
         if number > overdue and time.monotonic() - began > FOLD_SECONDS:
             return

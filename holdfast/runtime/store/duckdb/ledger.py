@@ -67,9 +67,11 @@ class Ledger:
         """How many it had when it was last rewritten."""
         self.bytes = 0
         """How long the changes are that the table has."""
+        self.left = 0
+        """How long they were when it was last rewritten."""
         self.settled = Time(0)
         self.folded: dict[int, int] = {}
-        self._left = 0
+        self._remaining = 0
         self.next = 0
         """The number of the next row."""
 
@@ -151,11 +153,11 @@ class Ledger:
         run.execute(f"DELETE FROM ledger WHERE n < {unfolded} OR changes IS NULL")
         run.execute("UPDATE ledger SET entries = '[]'")
         self.write(run, list(self.entries()))
-        [self._left] = one(run, "SELECT coalesce(sum(octet_length(changes)), 0) FROM ledger")
+        [self._remaining] = one(run, "SELECT coalesce(sum(octet_length(changes)), 0) FROM ledger")
 
     def rewritten(self) -> None:
         self.size = self.needed = sum(1 for _ in self.entries())
-        self.bytes = self._left
+        self.bytes = self.left = self._remaining
         self.next += 1
 
     def entries(self) -> Iterator[Entry]:
