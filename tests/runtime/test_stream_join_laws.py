@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from runtime.driver import Driver, Record, Sent
 
+from holdfast.runtime.store.duckdb.stage import DuckDbStage
+
 BACK, AHEAD, GRACE = 4, 6, 3
 """Milliseconds: a left row meets right ones from 4 before to 6 after it."""
 DAY = 86_400_000
@@ -184,3 +186,14 @@ def test_records_meet_the_same_however_they_come(engine, given_records, places):
 def test_what_waits_and_what_is_kept_outlives_a_restart(engine):
     ordered = in_order(WAITING)
     assert results(engine, [ordered[:4], ordered[4:7], ordered[7:]], restarts=True) == expected(ordered)
+
+
+def test_the_store_is_asked_once_for_what_several_stages_read(engine, tmp_path, monkeypatch):
+    asked = []
+    lookup = DuckDbStage.lookup_groups
+    monkeypatch.setattr(DuckDbStage, "lookup_groups", lambda *args: (asked.append(args[1]), lookup(*args))[1])
+    driver = Driver(engine, tmp_path, SQL)
+    assert not driver.tick(WAITING).failed
+    driver.close()
+    assert len(set(asked)) == 2 * len(JOINS)
+    assert len(asked) <= 2 * len(set(asked))  # a join that waits has two rounds

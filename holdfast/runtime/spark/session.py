@@ -64,7 +64,7 @@ CONTEXT = {
     "spark.sql.debug.maxToStringFields": "5",
     "spark.cleaner.periodicGC.interval": "10min",
     # One join of streams has more than the 100 that are usual: all were generated and compiled again in each slice.
-    "spark.sql.codegen.cache.maxEntries": "2000",
+    "spark.sql.codegen.cache.maxEntries": "1000",
 }
 
 
