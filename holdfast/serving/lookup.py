@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.names import CollectionId
-from holdfast.runtime.expressions.physical import Dialect
+from holdfast.runtime.expressions.physical import Dialect, arrow_type
 from holdfast.runtime.expressions.scope import Scope
 from holdfast.runtime.expressions.tree import Binary, ColumnRef, Expression, IntegerLiteral, Operator, StringLiteral
 from holdfast.runtime.expressions.typing import type_of
-from holdfast.runtime.store.port import Time
+from holdfast.runtime.store.port import Named, Time
 from holdfast.serving.paths import ReadStore
 from holdfast.serving.projection import Projection
 from holdfast.serving.pull import as_declared
@@ -69,9 +69,10 @@ class KeyLookup:
         self.columns = self._projection.columns
         keys = range(len(self.constants))
         items = self._projection.items(self._projection.scope(), Dialect.DUCKDB)
-        self._select = f"SELECT {', '.join([*items, *(f'k{i} AS q{i}' for i in keys)])} FROM t WHERE k IN "
+        self._select = f"SELECT {', '.join([*items, *(f'k{i} AS q{i}' for i in keys)])} FROM t"
         self._plain = all(column.type in PLAIN for column in self.columns)
-        self._key = store.key_sql(self._collection, ["?" for _ in keys])
+        types = store.collections()[self._collection].key
+        self._keys = pa.schema([(f"k{i}", arrow_type(type_)) for i, type_ in enumerate(types)])
 
     @property
     def key(self) -> Key:
@@ -82,15 +83,14 @@ class KeyLookup:
         """The rows of keys at the latest final time."""
         wanted = list(dict.fromkeys(keys))
         readable = times.latest(self._table)
-        sql = f"{self._select}({', '.join([self._key] * len(wanted))})"
-        relations = {"t": (self._collection, readable.time)}
-        parameters = [part for key in wanted for part in key]
+        asked = [pa.array(part, field.type) for part, field in zip(zip(*wanted, strict=True), self._keys, strict=True)]
+        named = Named(self._collection, readable.time, pa.Table.from_arrays(asked, schema=self._keys))
         if self._plain:
-            told = self._store.evaluate_tuples(sql, relations, parameters)
+            told = self._store.evaluate_tuples(self._select, {"t": named})
             count = len(self.columns)
             places = {row[count:]: place for place, row in enumerate(told)}
             return KeyRows(self.columns, [row[:count] for row in told], places, readable.time, readable.notice)
-        found = self._store.evaluate(sql, relations, parameters)
+        found = self._store.evaluate(self._select, {"t": named})
         names = [f"q{i}" for i in range(len(self.constants))]
         places = {
             key: place for place, key in enumerate(zip(*(found.column(n).to_pylist() for n in names), strict=True))

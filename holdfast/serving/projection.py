@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from holdfast.catalog.objects import CatalogObject, Stream
-from holdfast.names import CollectionId
 from holdfast.runtime.expressions.physical import Dialect
 from holdfast.runtime.expressions.references import references
 from holdfast.runtime.expressions.render import render, render_filter, renderable
@@ -24,7 +23,6 @@ from holdfast.runtime.expressions.tree import (
 from holdfast.runtime.expressions.typing import type_of
 from holdfast.runtime.plan.presence import given
 from holdfast.runtime.spark.engine import Engine, Round
-from holdfast.runtime.store.port import SqlReader
 from holdfast.serving.results import ResultColumn
 from holdfast.sql.bound import BoundSelect
 from holdfast.sql.relation import WINDOW_BOUNDS
@@ -101,8 +99,8 @@ class Projection:
         tail = f" LIMIT {limit}" if limit is not None else ""
         return f"SELECT {', '.join(self.items(scope, dialect))} FROM {relation} WHERE {where}{tail}"
 
-    def key_condition(self, collection: CollectionId, reader: SqlReader) -> str | None:
-        """The condition that names the keys that the query wants, when its WHERE does."""
+    def named_keys(self) -> list[list[str]] | None:
+        """The keys that the query wants, when its WHERE names them: constants for the columns of the key."""
         relation, where = self.bound.relation, self.bound.where
         if where is None:
             return None
@@ -113,14 +111,12 @@ class Projection:
                 return None
             wanted.append(values)
         if relation.window is not None:
-            return self._window_condition(collection, reader, wanted)
+            return self._named_windows(wanted)
         if len(wanted) == 1:
-            return f"k IN ({', '.join(reader.key_sql(collection, [value]) for value in wanted[0])})"
-        if all(len(values) == 1 for values in wanted):
-            return f"k = {reader.key_sql(collection, [values[0] for values in wanted])}"
-        return None
+            return [[value] for value in wanted[0]]
+        return [[values[0] for values in wanted]] if all(len(values) == 1 for values in wanted) else None
 
-    def _window_condition(self, collection: CollectionId, reader: SqlReader, wanted: list[list[str]]) -> str | None:
+    def _named_windows(self, wanted: list[list[str]]) -> list[list[str]] | None:
         """The keys with their windows: the start of a time window gives its end."""
         relation, where = self.bound.relation, self.bound.where
         size = None if relation.window is None else given(relation.window.size)
@@ -130,8 +126,7 @@ class Projection:
         if starts is None:
             return None
         key = [values[0] for values in wanted]
-        windows = ([start, f"TRY(CAST({start} AS BIGINT) + {size.millis})"] for start in starts)
-        return f"k IN ({', '.join(reader.key_sql(collection, [*key, *window]) for window in windows)})"
+        return [[*key, start, f"TRY(CAST({start} AS BIGINT) + {size.millis})"] for start in starts]
 
 
 def _values(column: str, where: Expression, relation: CatalogObject) -> list[str] | None:

@@ -1,13 +1,15 @@
 """Pull queries: the rows of a table as of the latest final time, or of the one that is asked for."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from holdfast.catalog.objects import Table
 from holdfast.errors import NotSupported
 from holdfast.names import CollectionId
-from holdfast.runtime.expressions.physical import Dialect, arrow_type
+from holdfast.runtime.expressions.physical import Dialect, arrow_type, duckdb_type
 from holdfast.runtime.spark.engine import Engine
-from holdfast.runtime.store.port import Keyed, Store, Time
+from holdfast.runtime.store.port import Named, Store, Time
 from holdfast.serving.paths import Access, Paths, ReadStore, paths_to
 from holdfast.serving.projection import Projection, on_spark
 from holdfast.serving.results import PullResult
@@ -27,8 +29,10 @@ def pull(bound: BoundSelect, store: ReadStore, engine: Engine, times: Times) -> 
     with times.reading([bound.relation], bound.as_of, paths.indexes) as choice:
         access = paths.at(choice.readable)
         if projection.dialect is Dialect.DUCKDB:
-            key = projection.key_condition(access.collection, store) if access.by_key else None
-            wanted = Keyed(access.collection, choice.time, key) if key is not None else access.relation(choice.time)
+            keys = projection.named_keys() if access.by_key else None
+            wanted = (
+                access.relation(choice.time) if keys is None else named(store, access.collection, choice.time, keys)
+            )
             rows = store.evaluate(projection.select("t", Dialect.DUCKDB, limit=bound.limit), {"t": wanted})
         else:
             rows = on_spark(engine, projection, rows_of(access, store, choice.time), bound.limit)
@@ -39,8 +43,17 @@ def select_paths(bound: BoundSelect, store: ReadStore) -> Paths:
     """The ways to the rows of a SELECT that is answered once."""
     assert isinstance(bound.relation, Table)
     collection = CollectionId(bound.relation.name)
-    named = collection in store.collections() and Projection(bound).key_condition(collection, store) is not None
-    return paths_to(bound.relation, list(conjuncts(bound.where)), bound.indexes, store, by_key=named)
+    by_key = collection in store.collections() and Projection(bound).named_keys() is not None
+    return paths_to(bound.relation, list(conjuncts(bound.where)), bound.indexes, store, by_key=by_key)
+
+
+def named(store: ReadStore, collection: CollectionId, at: Time, keys: Sequence[Sequence[str]]) -> Named:
+    """The rows of keys whose columns are given as constants of SQL."""
+    types = [duckdb_type(type_) for type_ in store.collections()[collection].key]
+    rows = (", ".join(f"CAST({text} AS {type_})" for text, type_ in zip(key, types, strict=True)) for key in keys)
+    columns = ", ".join(f"k{i}" for i in range(len(types)))
+    values = f"SELECT * FROM (VALUES {', '.join(f'({row})' for row in rows)}) t({columns})"
+    return Named(collection, at, store.evaluate_over(values, {}))
 
 
 def rows_of(access: Access, store: ReadStore, at: Time) -> pa.Table:

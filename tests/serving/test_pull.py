@@ -82,19 +82,18 @@ def filled(tmp_path_factory):
     reading.close()
 
 
-def key_condition(reading: Reading, text: str) -> str | None:
-    bound = reading.bound(text)
-    return Projection(bound).key_condition(CollectionId(bound.relation.name), reading.store)
+def named_keys(reading: Reading, text: str) -> list[list[str]] | None:
+    return Projection(reading.bound(text)).named_keys()
 
 
 @pytest.mark.parametrize("clause", BY_INDEX)
 def test_keys_that_are_named_are_found_by_the_index(clause, filled):
-    assert key_condition(filled, f"SELECT * FROM {clause};") is not None
+    assert named_keys(filled, f"SELECT * FROM {clause};") is not None
 
 
 @pytest.mark.parametrize("clause", BY_SCAN)
 def test_the_index_is_left_alone_where_it_could_be_wrong(clause, filled):
-    assert key_condition(filled, f"SELECT * FROM {clause};") is None
+    assert named_keys(filled, f"SELECT * FROM {clause};") is None
 
 
 @pytest.mark.parametrize("clause", BY_INDEX + BY_SCAN)

@@ -164,18 +164,18 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Keyed:
-    """The rows of a collection as of a time whose encoded key ``k`` satisfies a condition of the reading dialect.
+class Named:
+    """The rows of a collection as of a time that have one of some keys (``k0..``); a key with a null finds nothing.
 
     They are found by the key's index, whatever else a statement asks of them.
     """
 
     collection: CollectionId
     at: Time
-    condition: str
+    keys: pa.Table
 
 
-Relation = tuple[CollectionId, Time] | Part | Keyed
+Relation = tuple[CollectionId, Time] | Part | Named
 """A collection as of a time, as a reader names it."""
 
 
@@ -439,9 +439,7 @@ class SqlReader(Protocol):
     def evaluate(self, sql: str, relations: Mapping[str, Relation], parameters: Sequence[object] = ()) -> pa.Table:
         """Run a SELECT of the reading dialect in which each named relation is a collection as of a time.
 
-        A relation has the columns ``k0.., c0.., ts``, and ``k``: the encoded key, which has an index. A reader
-        that knows the key writes ``k = `` and `key_sql`. A part has no ``k``. An error of the statement is a
-        `ReadError`.
+        A relation has the columns ``k0.., c0.., ts``. An error of the statement is a `ReadError`.
         """
 
     def evaluate_tuples(
@@ -452,6 +450,3 @@ class SqlReader(Protocol):
 
     def evaluate_over(self, sql: str, tables: Mapping[str, pa.Table], parameters: Sequence[object] = ()) -> pa.Table:
         """The same over Arrow tables that the caller has."""
-
-    def key_sql(self, collection: CollectionId, expressions: Sequence[str]) -> str:
-        """The SQL of the encoded key ``k`` of a relation; a condition on ``k`` is found by the index."""

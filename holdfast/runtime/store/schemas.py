@@ -95,11 +95,12 @@ def changes_schema(layout: Layout) -> pa.Schema:
 
 def fit(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The table with exactly the schema's columns, cast; refused when one is missing or does not fit."""
-    missing = [name for name in schema.names if name not in table.column_names]
-    if missing:
-        raise StoreError(f"rows lack the columns {', '.join(missing)}", detail=f"They have {table.column_names}.")
     if table.schema.equals(schema):
         return table
+    there = table.column_names
+    missing = [name for name in schema.names if name not in there]
+    if missing:
+        raise StoreError(f"rows lack the columns {', '.join(missing)}", detail=f"They have {there}.")
     try:
         return table.select(schema.names).cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:

@@ -10,7 +10,7 @@ from holdfast.names import CollectionId, QueryId
 from holdfast.runtime.store.duckdb import DuckDbStore, folding, open_store, reading
 from holdfast.runtime.store.duckdb import stage as stage_
 from holdfast.runtime.store.memory import MemoryStore
-from holdfast.runtime.store.port import Keyed, Layout, Part, Store, Time
+from holdfast.runtime.store.port import Layout, Part, Store, Time
 from holdfast.types import Scalar
 from tests.runtime.store.rows import plain, upserts
 
@@ -101,7 +101,7 @@ def test_a_group_is_found_by_an_index(tmp_path: Path):
     store.close()
 
 
-def test_a_key_or_group_is_looked_up_whatever_else_is_asked(tmp_path: Path, monkeypatch):
+def test_a_group_is_looked_up_whatever_else_is_asked(tmp_path: Path, monkeypatch):
     store: DuckDbStore = open_store(tmp_path)
     store.create_collection(ARRANGED, LAYOUT, window_ms=1_000)
     tick(store, 10, *((("b", i, str(i)), ("v",), i) for i in range(5_000)))
@@ -116,11 +116,9 @@ def test_a_key_or_group_is_looked_up_whatever_else_is_asked(tmp_path: Path, monk
         return ran(cursor, sql, parameters, fetch)
 
     monkeypatch.setattr(reading, "_run", run)
-    key = "k = " + store.key_sql(ARRANGED, ["'b'", "7", "'7'"])
     for at, value in ((10, "v"), (20, "w")):
-        for relation in (Part(ARRANGED, Time(at), groups(("b", 7))), Keyed(ARRANGED, Time(at), key)):
-            found = store.evaluate("SELECT c0 FROM t WHERE c0 > '' AND ts >= 0", {"t": relation})
-            assert plain(found) == [(value,)]
-    assert len(plans) == 4
+        relation = Part(ARRANGED, Time(at), groups(("b", 7)))
+        assert plain(store.evaluate("SELECT c0 FROM t WHERE c0 > '' AND ts >= 0", {"t": relation})) == [(value,)]
+    assert len(plans) == 2
     assert all("Index Scan" in plan for plan in plans)
     store.close()

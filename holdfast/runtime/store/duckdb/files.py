@@ -32,7 +32,7 @@ _SCHEMA = (
     "CREATE TABLE objects "
     "(kind VARCHAR, name VARCHAR, number INTEGER, key VARCHAR[], value VARCHAR[], window_ms BIGINT, "
     "grouped INTEGER)",
-    "CREATE TABLE ledger (n UBIGINT, entries VARCHAR, time UBIGINT, changes BLOB)",
+    "CREATE TABLE ledger (n UBIGINT, entries VARCHAR, time UBIGINT, changes BLOB USING COMPRESSION uncompressed)",
     "CREATE TABLE facts (key VARCHAR, value VARCHAR)",
 )
 

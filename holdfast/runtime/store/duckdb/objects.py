@@ -9,7 +9,7 @@ import pyarrow as pa
 from holdfast.errors import StoreError
 from holdfast.names import CollectionId, QueryId, StateId
 from holdfast.runtime.expressions.parse import parse_type
-from holdfast.runtime.store.duckdb.columns import declared, key_type, listed, updatable_number
+from holdfast.runtime.store.duckdb.columns import column, declared, key_type, listed
 from holdfast.runtime.store.duckdb.ledger import Entry
 from holdfast.runtime.store.duckdb.one import one
 from holdfast.runtime.store.duckdb.recent import (
@@ -21,7 +21,7 @@ from holdfast.runtime.store.duckdb.recent import (
 )
 from holdfast.runtime.store.frontier import BUILDING
 from holdfast.runtime.store.port import Frontier, Layout, Time
-from holdfast.runtime.store.schemas import group_layout
+from holdfast.runtime.store.schemas import group_layout, is_plain_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,12 +242,12 @@ def _oldest(database: duckdb.DuckDBPyConnection, collection: Collection) -> Time
 
 def collection_tables(collection: Collection) -> list[str]:
     """`history` has one row per change: the version superseded at `until`, not present when the key was absent."""
-    key, layout = f"k {key_type(collection.layout)}", collection.layout
-    keys = declared("k", layout.key)
-    numbers = [updatable_number("ts", "BIGINT"), updatable_number("since", "UBIGINT")]
-    group = [f"g {key_type(group_layout(layout))}"] if layout.group else []
-    current = listed([key, "seq UBIGINT"], keys, declared("c", layout.value, updatable=True), numbers, group)
-    history = listed([key, "seq UBIGINT"], keys, declared("c", layout.value))
+    layout = collection.layout
+    key, seq = _key_column(layout), column("seq", "UBIGINT", plain=True)
+    times = [column("ts", "BIGINT", plain=True), column("since", "UBIGINT", plain=True)]
+    group = [_group_column(layout)] if layout.group else []
+    current = listed([key, seq], _key_columns(layout), declared("c", layout.value, plain=True), times, group)
+    history = listed([f"k {key_type(layout)}", "seq UBIGINT"], declared("k", layout.key), declared("c", layout.value))
     tables = [
         f"CREATE TABLE {collection.current} ({current})",
         f"CREATE INDEX {collection.current}_k ON {collection.current} (k)",
@@ -257,17 +257,31 @@ def collection_tables(collection: Collection) -> list[str]:
 
 
 def state_tables(state: State) -> list[str]:
-    key, layout = f"k {key_type(state.layout)}", state.layout
-    values = [*declared("s", layout.value, updatable=True), updatable_number("ts", "BIGINT")]
-    if layout.group:
-        values.append(f"g {key_type(group_layout(layout))}")
+    layout = state.layout
+    values = [*declared("s", layout.value, plain=True), column("ts", "BIGINT", plain=True)]
+    group = [_group_column(layout)] if layout.group else []
     tables = [
-        f"CREATE TABLE {state.table} ({listed([key], declared('k', layout.key), values)})",
+        f"CREATE TABLE {state.table} ({listed([_key_column(layout)], _key_columns(layout), values, group)})",
         f"CREATE INDEX {state.table}_k ON {state.table} (k)",
     ]
-    return [*tables, f"CREATE INDEX {state.table}_g ON {state.table} (g)"] if layout.group else tables
+    return [*tables, f"CREATE INDEX {state.table}_g ON {state.table} (g)"] if group else tables
 
 
 def outbox_tables(outbox: Outbox) -> list[str]:
-    values = listed(declared("k", outbox.layout.key), declared("c", outbox.layout.value), ["ts BIGINT"])
+    """Not compressed: rows are there until they are published."""
+    layout = outbox.layout
+    values = listed(declared("k", layout.key, plain=True), declared("c", layout.value, plain=True), ["ts BIGINT"])
     return [f"CREATE TABLE {outbox.table} (time UBIGINT, n UBIGINT, present BOOLEAN, {values})"]
+
+
+def _key_column(layout: Layout) -> str:
+    return column("k", key_type(layout), plain=True)
+
+
+def _key_columns(layout: Layout) -> list[str]:
+    """A plain key is its own encoding, and is not read a second time with a row."""
+    return declared("k", layout.key, plain=not is_plain_key(layout))
+
+
+def _group_column(layout: Layout) -> str:
+    return column("g", key_type(group_layout(layout)), plain=True)

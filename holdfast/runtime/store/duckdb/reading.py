@@ -5,9 +5,8 @@ Both carry the key's seq, given when the key was inserted: pages are ranges of i
 pages moves versions from one table to the other but never to another page.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import TypeVar
 
 import duckdb
@@ -22,8 +21,8 @@ from holdfast.runtime.store.duckdb.fetching import Fetch, as_arrow
 from holdfast.runtime.store.duckdb.objects import Collection
 from holdfast.runtime.store.duckdb.prepared import check_select
 from holdfast.runtime.store.duckdb.problems import telling, telling_reader
-from holdfast.runtime.store.duckdb.small import encode
-from holdfast.runtime.store.port import Keyed, KeyRange, PageSize, Part, Relation, Time
+from holdfast.runtime.store.duckdb.relations import Read, View
+from holdfast.runtime.store.port import KeyRange, PageSize, Part, Time
 from holdfast.runtime.store.schemas import names
 
 T = TypeVar("T")
@@ -96,51 +95,6 @@ def lookup(core: Core, collection: Collection, keys: pa.Table, at: Time | None =
         return schemas.fit(as_arrow(cursor, sql), schema)
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """A relation of a statement: a collection as of a time, whole or as far as a `condition` on its key or group is
-    true; `parameters` are that condition's. A `part` is without the columns of the group."""
-
-    collection: Collection
-    at: Time
-    part: bool = False
-    condition: str | None = None
-    parameters: tuple[object, ...] = ()
-
-    @classmethod
-    def of(cls, core: Core, relation: Relation, collection: Collection) -> "Read":
-        match relation:
-            case Keyed(at=at, condition=condition):
-                return cls(collection, at, condition=condition)
-            case Part(at=at, groups=None):
-                return cls(collection, at, part=True)
-            case Part(at=at, groups=groups):
-                wanted = tuple(encoded_groups(core, collection, groups))
-                condition = f"g IN ({listed('?' for _ in wanted)})" if wanted else "false"
-                return cls(collection, at, part=True, condition=condition, parameters=wanted)
-            case (_, at):
-                return cls(collection, at)
-
-    def view(self, contents: Contents, *, latest: bool, found: str) -> str:
-        """The relation as SQL; `found` is what has the stored rows for which the condition is true."""
-        stored, layout = found if self.condition is not None else None, self.collection.layout
-        rows = contents.current(stored) if latest else contents.as_of(self.at, stored)
-        where = f" WHERE {self.condition}" if self.condition is not None else ""
-        names = schemas.rows_schema(layout).names
-        if not self.part:
-            return f"SELECT {listed(['k'], names)} FROM ({rows}){where}"
-        own = schemas.rows_schema(schemas.part_layout(layout)).names
-        shown = [f"{a} AS {b}" for a, b in zip(names[layout.group :], own, strict=True)]
-        return f"SELECT {listed(shown)} FROM ({rows}){where}"
-
-
-def encoded_groups(core: Core, collection: Collection, groups: pa.Table) -> list[object]:
-    """Groups as the store compares them; one with a null is equal to none."""
-    layout = schemas.group_layout(collection.layout)
-    asked = schemas.fit(groups, schemas.key_schema(layout)).drop_null()
-    return list(dict.fromkeys(encode(core, layout, asked).to_pylist())) if asked.num_rows else []
-
-
 def find(core: Core, collection: Collection, part: Part) -> pa.Table:
     schema = schemas.rows_schema(schemas.part_layout(collection.layout))
     sql = f"SELECT {listed(schema.names)} FROM part"
@@ -164,23 +118,12 @@ def evaluate(
 
     Tables that are written meanwhile are noticed afterwards, and the read done again with history.
     """
-    given = [value for read in relations.values() for value in (*read.parameters, *read.parameters)]
-    kept = {f"{name}_found" for name, read in relations.items() if read.condition is not None}
     with _reading(core) as cursor:
         while True:
-            views: dict[str, str] = {}
-            latest: list[Read] = []
-            for name, read in relations.items():
-                contents = Contents.of(core, read.collection)
-                found = f"{name}_found"
-                if read.condition is not None:
-                    views[found] = contents.stored(read.condition)
-                is_latest = max(contents.written, read.collection.writing) <= read.at
-                contents.register(cursor, past=not is_latest)
-                latest += [read] if is_latest else []
-                views[name] = read.view(contents, latest=is_latest, found=_quote(found))
-            answer = _run(cursor, with_relations(sql, views, kept), [*given, *parameters], fetch)
-            if all(read.collection.writing <= read.at for read in latest):
+            views = [view for name, read in relations.items() for view in read.views(core, name, cursor)]
+            given = [value for view in views for value in view.parameters]
+            answer = _run(cursor, with_views(sql, views), [*given, *parameters], fetch)
+            if all(view.latest is None or view.latest.collection.writing <= view.latest.at for view in views):
                 return answer
 
 
@@ -195,15 +138,14 @@ def evaluate_over(core: Core, sql: str, tables: Mapping[str, pa.Table], paramete
         return _run(cursor, sql, parameters, as_arrow)
 
 
-def with_relations(sql: str, views: Mapping[str, str], kept: Set[str] = frozenset()) -> str:
-    """The statement with each relation as a CTE, inlined so that predicates on the key reach its index.
+def with_views(sql: str, views: Sequence[View]) -> str:
+    """The statement with each view as a CTE, inlined so that predicates on the key reach its index.
 
     Those that are `kept` are not: nothing beyond them reaches into them.
     """
     if not views:
         return sql
-    how = {name: "MATERIALIZED" if name in kept else "NOT MATERIALIZED" for name in views}
-    ctes = ", ".join(f"{_quote(name)} AS {how[name]} ({view})" for name, view in views.items())
+    ctes = ", ".join(f"{v.name} AS {'' if v.kept else 'NOT '}MATERIALIZED ({v.sql})" for v in views)
     first, _, rest = sql.lstrip().partition(" ")
     if first.upper() != "WITH":
         return f"WITH {ctes} {sql}"
@@ -228,7 +170,3 @@ def _reading(core: Core) -> Iterator[duckdb.DuckDBPyConnection]:
     reading = closing(core.database.cursor())
     with telling_reader(core.deadlines.seconds), reading as cursor, core.deadlines.over(cursor.interrupt):
         yield cursor
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -109,7 +109,12 @@ class Recent:
 
     def of(self, keys: Sequence[Any]) -> pa.Table:
         """The row of each key; nulls where there is none."""
-        return self._rows.take(pa.array(list(map(self._places.get, keys)), pa.int64()))
+        places = list(map(self._places.get, keys))
+        # Arrow copies the chunks that it takes from; the rows that were learnt last are the last ones.
+        known = [place for place in places if place is not None]
+        first, last = min(known, default=0), max(known, default=-1)
+        within = [None if place is None else place - first for place in places]
+        return self._rows.slice(first, last + 1 - first).take(pa.array(within, pa.int64()))
 
     def learn(self, rows: pa.Table, *, everything: bool = False) -> None:
         """Take rows of the tables, all or some; those whose keys are known here stay as they are."""
@@ -127,6 +132,13 @@ class Recent:
         self._append(rows)
         if self.first is None:
             self.first = number
+
+    def dirty_of(self, keys: Sequence[Any]) -> pa.Table:
+        """Of some keys, the rows that the tables do not have."""
+        if self.first is None:
+            return self.schema.empty_table()
+        rows = self.of([key for key in keys if key in self._places])
+        return rows.filter(rows.column("dirty"))
 
     def dirty(self) -> pa.Table:
         """The rows that the tables do not have."""

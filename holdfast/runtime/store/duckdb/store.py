@@ -13,7 +13,6 @@ from holdfast.runtime.store import frontier as laws
 from holdfast.runtime.store.duckdb import (
     catalog,
     change_ranges,
-    columns,
     committing,
     compaction,
     fetching,
@@ -36,15 +35,16 @@ from holdfast.runtime.store.duckdb.files import (
 from holdfast.runtime.store.duckdb.ledger import Entry, ends_at
 from holdfast.runtime.store.duckdb.pinning import Pins
 from holdfast.runtime.store.duckdb.problems import telling
+from holdfast.runtime.store.duckdb.relations import Read
 from holdfast.runtime.store.duckdb.stage import DuckDbStage
 from holdfast.runtime.store.port import (
     ChangeRange,
     Frontier,
     Kept,
-    Keyed,
     KeyRange,
     Layout,
     Moved,
+    Named,
     Owed,
     PageSize,
     Part,
@@ -305,10 +305,6 @@ class DuckDbStore:
     def count(self, collection: CollectionId) -> int:
         return reading.count(self._core, self._core.objects.collection(collection))
 
-    def key_sql(self, collection: CollectionId, expressions: Sequence[str]) -> str:
-        with self._core.times:
-            return columns.key_sql(self._core.objects.collection(collection).layout, expressions)
-
     def evaluate(self, sql: str, relations: Mapping[str, Relation], parameters: Sequence[object] = ()) -> pa.Table:
         return self._evaluate(sql, relations, parameters, fetching.as_arrow)
 
@@ -328,9 +324,9 @@ class DuckDbStore:
             found = {name: self._read(relation, held) for name, relation in relations.items()}
             return reading.evaluate(self._core, sql, found, parameters, fetch)
 
-    def _read(self, relation: Relation, held: ExitStack) -> reading.Read:
-        id_, at = (relation.collection, relation.at) if isinstance(relation, Part | Keyed) else relation
-        return reading.Read.of(self._core, relation, held.enter_context(self._core.holding(id_, at)))
+    def _read(self, relation: Relation, held: ExitStack) -> Read:
+        id_, at = (relation.collection, relation.at) if isinstance(relation, Part | Named) else relation
+        return Read.of(self._core, relation, held.enter_context(self._core.holding(id_, at)))
 
     def find(self, part: Part) -> pa.Table:
         self._core.readable(part.collection, part.at)
