@@ -55,6 +55,7 @@ from holdfast.planner.draft import Changing, Draft
 from holdfast.planner.explain import explain_plan, explain_statement
 from holdfast.runtime.decode import RecordDecoder
 from holdfast.runtime.serdes.encoding import Encoder
+from holdfast.runtime.spark.archiving import spark_archive
 from holdfast.runtime.spark.engine import Engine
 from holdfast.runtime.spark.session import Sessions, open_sessions
 from holdfast.runtime.store.duckdb.files import set_aside
@@ -567,6 +568,8 @@ def start_service(settings: Settings, *, progress: Callable[[str], None] = quiet
                 jars=jars,
                 work_dir=settings.data_dir / "spark",
                 properties=settings.spark_properties,
+                java=java,
+                archive=spark_archive(settings.jar_dir, java, jars),
             )
             started.callback(sessions.stop)
             if broker is not None:

@@ -17,6 +17,7 @@ from holdfast.kafka.broker import EmbeddedBroker
 from holdfast.kafka.clients import spark_kafka_options
 from holdfast.kafka.consumer import RangeReader
 from holdfast.names import ServiceId, TopicName
+from holdfast.runtime.spark.archiving import spark_archive
 from holdfast.runtime.spark.engine import Engine
 from holdfast.runtime.spark.session import BRIEF, JAVA_OPTIONS, Sessions, open_sessions
 from holdfast.runtime.store.duckdb.store import open_store
@@ -39,7 +40,8 @@ def conformance() -> Path:
 def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
     own = load({"data_dir": tmp_path_factory.mktemp("spark")}, environment={})
     jars = fetch_jars(JarSet.SPARK, own.jar_dir, java=find_java())
-    opened = open_sessions(master="local[2]", jars=jars, work_dir=own.data_dir / "work")
+    archive = spark_archive(own.jar_dir, find_java(), jars)
+    opened = open_sessions(master="local[2]", jars=jars, work_dir=own.data_dir / "work", archive=archive)
     yield opened
     opened.stop()
 

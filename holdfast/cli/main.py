@@ -91,11 +91,16 @@ def run_tests(
 
 
 @app.command()
-def jars(config: ConfigFile = None) -> None:
+def jars(
+    archive: Annotated[
+        bool, typer.Option("--archive", help="Also archive the classes in them, for faster starts.")
+    ] = False,
+    config: ConfigFile = None,
+) -> None:
     """Fetch the jars that Spark and the broker need; says nothing when they are there."""
     from holdfast.cli.jars import run
 
-    run(config)
+    run(config, archive=archive)
 
 
 @app.command()

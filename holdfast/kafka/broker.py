@@ -23,6 +23,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from holdfast import class_archive
 from holdfast.config import Settings
 from holdfast.errors import KafkaError, StartError
 from holdfast.jars import JarSet, Progress, fetch_jars, find_java, silent
@@ -121,6 +122,11 @@ class Identity:
     controller_port: int
 
 
+def broker_archive(folder: Path, java: Path, jars: Sequence[Path]) -> Path:
+    """Where the archive of the broker's classes is, or would be."""
+    return class_archive.archive_path(folder, "broker", java, jars)
+
+
 def kept_identity(data_dir: Path) -> Identity | None:
     """What the broker of a data folder was at its last start."""
     file = data_dir / FOLDER / IDENTITY
@@ -136,8 +142,12 @@ def kept_bootstrap(data_dir: Path) -> str | None:
 class EmbeddedBroker:
     """A Kafka broker that lives as long as this process, and whose data lives on."""
 
-    def __init__(self, settings: Settings, *, progress: Progress = silent) -> None:
+    def __init__(
+        self, settings: Settings, *, progress: Progress = silent, java_options: Sequence[str] | None = None
+    ) -> None:
+        """`java_options` are more for its JVM; usually those to use the archive of its classes."""
         self._settings = settings
+        self._java_options = java_options
         self._progress = progress
         self._home = settings.data_dir / FOLDER
         self._log_dir = self._home / LOG_FOLDER
@@ -175,8 +185,10 @@ class EmbeddedBroker:
         self._write_configuration(self._identity)
         command = [str(java), *HEAP, f"-Dlog4j2.configurationFile={self._home / 'log4j2.properties'}"]
         command += ["-Dlog4j2.disableJmx=true", "-cp", ":".join(map(str, jars))]
+        archived = class_archive.options(broker_archive(self._settings.jar_dir, java, jars))
         if not (self._log_dir / "meta.properties").exists():
-            self._format([*command, "-XX:TieredStopAtLevel=1"], self._identity)
+            self._format([*command, *archived, "-XX:TieredStopAtLevel=1"], self._identity)
+        command += archived if self._java_options is None else self._java_options
         self._process = self._spawn([*command, "kafka.Kafka", str(self._home / "server.properties")])
         try:
             self._wait_ready(self._process)

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from holdfast.config import Settings
 from holdfast.jars import JarSet, fetch_jars, find_java
+from holdfast.runtime.spark.archiving import spark_archive
 from holdfast.runtime.spark.engine import Engine
 from holdfast.runtime.spark.session import BRIEF, JAVA_OPTIONS, open_sessions
 from holdfast.testing.case import Case, Malformed
@@ -42,13 +43,17 @@ def run_all(cases: Iterable[Found], engine: Engine, done: Callable[[Entry], None
 @contextmanager
 def spark_engine(settings: Settings) -> Iterator[Engine]:
     """An engine without Kafka, for as long as the block lasts."""
-    jars = fetch_jars(
-        JarSet.SPARK, settings.jar_dir, java=find_java(settings.java_home), ivy_settings=settings.ivy_settings
-    )
+    java = find_java(settings.java_home)
+    jars = fetch_jars(JarSet.SPARK, settings.jar_dir, java=java, ivy_settings=settings.ivy_settings)
     os.environ.setdefault(JAVA_OPTIONS, BRIEF)
     with TemporaryDirectory(prefix="holdfast-spark-") as folder:
         sessions = open_sessions(
-            master=settings.spark_master, jars=jars, work_dir=Path(folder), properties=settings.spark_properties
+            master=settings.spark_master,
+            jars=jars,
+            work_dir=Path(folder),
+            properties=settings.spark_properties,
+            java=java,
+            archive=spark_archive(settings.jar_dir, java, jars),
         )
         try:
             yield Engine(sessions, {})

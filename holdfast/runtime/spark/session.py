@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -9,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import TimeoutExpired
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from holdfast import class_archive
 from holdfast.runtime.spark.warmup import WarmUp
 
 JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
@@ -97,6 +100,20 @@ class Sessions:
         if not self.await_end(0):
             self.small.stop()
 
+    def end(self, seconds: float) -> bool:
+        """Stop, and have the process of Spark end, within a time."""
+        gateway = self.large.sparkContext._gateway
+        process = getattr(gateway, "proc", None)
+        self.stop()
+        if gateway is None or process is None:
+            return False
+        gateway.shutdown()
+        process.stdin.close()
+        SparkContext._gateway = SparkContext._jvm = None
+        with suppress(TimeoutExpired):
+            process.wait(seconds)
+        return process.poll() is not None
+
 
 def open_sessions(
     *,
@@ -104,15 +121,20 @@ def open_sessions(
     jars: Sequence[Path],
     work_dir: Path,
     properties: Mapping[str, str] | None = None,
+    java: Path | None = None,
+    archive: Path | None = None,
 ) -> Sessions:
-    """Start Spark. `properties` override the settings of the context, not those that keep results right."""
+    """Start Spark, with the first `java` on the path unless another is told. `properties` override the settings of the
+    context, not those that keep results right; an `archive` of classes is used if it is there."""
     work_dir.mkdir(parents=True, exist_ok=True)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # Users' functions run in this Python, not in whichever is first on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if java is not None:
+        os.environ["JAVA_HOME"] = str(java.resolve().parent.parent)
     log_settings = _quiet_log(work_dir)
-    os.environ[JAVA_OPTIONS] = java_options(os.environ.get(JAVA_OPTIONS, ""), log_settings)
+    os.environ[JAVA_OPTIONS] = java_options(os.environ.get(JAVA_OPTIONS, ""), log_settings, archive)
     builder = SparkSession.builder.master(master).appName("holdfast")
     settings = {
         **CONTEXT,
@@ -141,11 +163,11 @@ def _open_code_cache(session: SparkSession) -> None:
     jvm.org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator.compileTime()
 
 
-def java_options(given: str, log_settings: Path) -> str:
-    """Options of the JVM: those that were given, and where its log is set."""
-    ours = (LOGGED, ENDS_WITHOUT_MEMORY)
-    kept = [option for option in given.split() if not option.startswith(ours)]
-    return " ".join([*kept, ENDS_WITHOUT_MEMORY, f"{LOGGED}{log_settings}"])
+def java_options(given: str, log_settings: Path, archive: Path | None = None) -> str:
+    """Options of the JVM: those that were given, where its log is set, and its archive of classes."""
+    used = class_archive.options(archive)
+    kept = [o for o in shlex.split(given) if not o.startswith((LOGGED, ENDS_WITHOUT_MEMORY)) and o not in used]
+    return shlex.join([*kept, *class_archive.options(archive, kept), ENDS_WITHOUT_MEMORY, f"{LOGGED}{log_settings}"])
 
 
 def _tune(large: SparkSession, small: SparkSession) -> None:
