@@ -21,6 +21,9 @@ JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
 LOGGED = "-Dlog4j2.configurationFile="
 ENDS_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
 """A thread of Spark's that dies of it would leave its job waiting for ever."""
+SHRINKING = ("-XX:MinHeapFreeRatio=20", "-XX:MaxHeapFreeRatio=40")
+"""A heap that a catch-up made large becomes small again with the next full collection, of which there are some an
+hour."""
 ENDING_SECONDS = 2.0
 BRIEF = "-XX:TieredStopAtLevel=1"
 """For runs of some minutes over ever other plans: none of them is worth the JVM's second compiler."""
@@ -165,9 +168,11 @@ def _open_code_cache(session: SparkSession) -> None:
 
 def java_options(given: str, log_settings: Path, archive: Path | None = None) -> str:
     """Options of the JVM: those that were given, where its log is set, and its archive of classes."""
-    used = class_archive.options(archive)
-    kept = [o for o in shlex.split(given) if not o.startswith((LOGGED, ENDS_WITHOUT_MEMORY)) and o not in used]
-    return shlex.join([*kept, *class_archive.options(archive, kept), ENDS_WITHOUT_MEMORY, f"{LOGGED}{log_settings}"])
+    ours = (ENDS_WITHOUT_MEMORY, *SHRINKING, *class_archive.options(archive))
+    kept = [option for option in shlex.split(given) if not option.startswith(LOGGED) and option not in ours]
+    shrinking = () if any("HeapFreeRatio=" in option for option in kept) else SHRINKING
+    archived = class_archive.options(archive, kept)
+    return shlex.join([*kept, *shrinking, *archived, ENDS_WITHOUT_MEMORY, f"{LOGGED}{log_settings}"])
 
 
 def _tune(large: SparkSession, small: SparkSession) -> None:

@@ -5,11 +5,13 @@ from pathlib import Path
 from holdfast.runtime.spark.session import Sessions, java_options
 
 
-def test_options_of_the_user_stay_and_the_log_is_set_once():
-    kept = "-Xss4m -XX:TieredStopAtLevel=1 -XX:+ExitOnOutOfMemoryError -Dlog4j2.configurationFile="
+def test_options_of_the_user_stay_and_ours_are_told_once():
+    ours = "-XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
+    end = "-XX:+ExitOnOutOfMemoryError -Dlog4j2.configurationFile="
     first = java_options("-Xss4m -XX:TieredStopAtLevel=1", Path("/a/log4j2.properties"))
-    assert first == f"{kept}/a/log4j2.properties"
-    assert java_options(first, Path("/b")) == f"{kept}/b"
+    assert first == f"-Xss4m -XX:TieredStopAtLevel=1 {ours} {end}/a/log4j2.properties"
+    assert java_options(first, Path("/b")) == f"-Xss4m -XX:TieredStopAtLevel=1 {ours} {end}/b"
+    assert java_options("-XX:MinHeapFreeRatio=60", Path("/b")) == f"-XX:MinHeapFreeRatio=60 {end}/b"
 
 
 def test_code_that_was_generated_is_there_when_it_is_needed_again(sessions: Sessions):

@@ -127,6 +127,8 @@ def _connect(
     config: dict[str, str | bool | int | float | list[str]] = {
         "threads": threads,
         "temp_directory": "" if spill is None else str(spill),
+        # What a large tick used goes back to the system soon: 190 MB after one of 1,000,000 rows.
+        "allocator_background_threads": True,
         "python_enable_replacements": False,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
