@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.errors import ReadError
 from holdfast.names import CollectionId, QueryId
-from holdfast.runtime.store.duckdb import DuckDbStore, folding, open_store, reading
+from holdfast.runtime.store.duckdb import DuckDbStore, folding, open_store
 from holdfast.runtime.store.duckdb import stage as stage_
 from holdfast.runtime.store.memory import MemoryStore
 from holdfast.runtime.store.port import Layout, Part, Store, Time
@@ -101,21 +101,13 @@ def test_a_group_is_found_by_an_index(tmp_path: Path):
     store.close()
 
 
-def test_a_group_is_looked_up_whatever_else_is_asked(tmp_path: Path, monkeypatch):
+def test_a_group_is_looked_up_whatever_else_is_asked(tmp_path: Path, plans: list[str]):
     store: DuckDbStore = open_store(tmp_path)
     store.create_collection(ARRANGED, LAYOUT, window_ms=1_000)
     tick(store, 10, *((("b", i, str(i)), ("v",), i) for i in range(5_000)))
     with store._core.writing:
         folding.fold_all(store._core)
     tick(store, 20, (("b", 7, "7"), ("w",), 1))
-    plans: list[str] = []
-    ran = reading._run
-
-    def run(cursor, sql, parameters, fetch):
-        plans.append(cursor.execute(f"EXPLAIN ANALYZE {sql}", list(parameters) or None).fetchall()[0][1])
-        return ran(cursor, sql, parameters, fetch)
-
-    monkeypatch.setattr(reading, "_run", run)
     for at, value in ((10, "v"), (20, "w")):
         relation = Part(ARRANGED, Time(at), groups(("b", 7)))
         assert plain(store.evaluate("SELECT c0 FROM t WHERE c0 > '' AND ts >= 0", {"t": relation})) == [(value,)]
