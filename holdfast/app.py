@@ -28,6 +28,7 @@ from holdfast.coordinator.holds import Holds, HoldStatus
 from holdfast.coordinator.intake import Intake, raw
 from holdfast.coordinator.lag import Lag, Lags
 from holdfast.coordinator.publishing import Publishing
+from holdfast.coordinator.slices import Slices
 from holdfast.coordinator.system import SystemTables, Told
 from holdfast.coordinator.topic_deletions import TopicDeletions
 from holdfast.errors import (
@@ -176,9 +177,10 @@ class Service:
         self._reader = TopicReader(settings, self._admin)
         undo.callback(self._reader.close)
         ticker = Ticker(self._engine, store, decoder)
-        backfill = Backfill(settings, store, self._clock, self._admin, self._ranges)
+        slices = Slices(settings, self._ranges)
+        backfill = Backfill(settings, store, self._clock, self._admin, self._ranges, slices)
         self._cluster = Cluster(
-            settings, store, ticker, self._clock, self._admin, Intake(settings, self._reader), backfill
+            settings, store, ticker, self._clock, self._admin, Intake(settings, self._reader, slices), backfill
         )
         publisher = TransactionalPublisher(settings, self._admin, self._ranges)
         self._publishing = Publishing(store, publisher, self._admin, self._cluster.sinks, self._fail, self._wakeup.ring)

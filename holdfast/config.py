@@ -62,13 +62,16 @@ class Settings:
     spark_master: str = "local[*]"
     spark_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     max_records_per_tick: int = 1_000_000
+    max_bytes_per_tick: int = 256 << 20
+    """About how many bytes of keys and values one tick reads at the most."""
     small_tick_records: int = 5_000
     """Ticks up to this many records are read by the server's own consumer, larger ones by Spark."""
     max_push_queries: int = 1_000
     """More push queries than this are refused."""
     subscribe_max_lag: timedelta = timedelta(hours=3)
-    hold_max_lag: timedelta = timedelta(days=7)
     """A subscriber that is further behind than this is ended: history is not kept for it any longer."""
+    hold_max_lag: timedelta = timedelta(days=7)
+    """The greatest MAX LAG that a hold may have."""
     transaction_idle: timedelta = timedelta(seconds=60)
     """A transaction of which nothing is asked for so long ends."""
     transaction_rows: int = 50_000
@@ -206,6 +209,7 @@ SETTINGS: Mapping[str, Reader] = {
     "spark_master": text,
     "spark_properties": properties,
     "max_records_per_tick": whole(1),
+    "max_bytes_per_tick": size,
     "small_tick_records": whole(0),
     "max_push_queries": whole(1),
     "subscribe_max_lag": duration,

@@ -317,7 +317,7 @@ class SparkEnded(HoldfastError):
             "Spark has ended",
             detail="Its process ended by itself, as it does when it has no more memory.",
             hint="Nothing is lost: start the server again. If this comes again, give Spark more memory "
-            "(spark_driver_memory), or let it read fewer records at once (max_records_per_tick).",
+            "(spark_driver_memory), or let it read less at once (max_bytes_per_tick).",
         )
 
 

@@ -14,19 +14,10 @@ import pyarrow as pa
 from holdfast.config import Settings
 from holdfast.coordinator.clock import Clock
 from holdfast.coordinator.deltas import as_delta
-from holdfast.coordinator.intake import (
-    PASSED_ON,
-    Ends,
-    Partition,
-    as_ends,
-    as_moved,
-    bounded,
-    by_topic,
-    in_step,
-    ranges_by_topic,
-)
+from holdfast.coordinator.intake import as_ends, as_moved, by_topic, ranges_by_topic
 from holdfast.coordinator.publishing import OutboxStore, Publishing
 from holdfast.coordinator.replay import Replay
+from holdfast.coordinator.slices import Ends, Partition, Slices, in_step
 from holdfast.kafka.admin import Admin
 from holdfast.kafka.consumer import RangeReader
 from holdfast.names import ObjectName, QueryId, TopicName
@@ -57,8 +48,17 @@ class Piece:
 class Backfill:
     """Cuts slices. `publishing` is set once there is one."""
 
-    def __init__(self, settings: Settings, store: OutboxStore, clock: Clock, admin: Admin, ranges: RangeReader) -> None:
-        self._settings, self._store, self._clock, self._admin, self._ranges = settings, store, clock, admin, ranges
+    def __init__(
+        self,
+        settings: Settings,
+        store: OutboxStore,
+        clock: Clock,
+        admin: Admin,
+        ranges: RangeReader,
+        slices: Slices,
+    ) -> None:
+        self._settings, self._store, self._clock = settings, store, clock
+        self._admin, self._ranges, self._slices = admin, ranges, slices
         self._replay = Replay(store)
         self.publishing: Publishing | None = None
         self.starts: Callable[[ObjectName], Time | None] = lambda _name: None
@@ -102,10 +102,8 @@ class Backfill:
         return Piece(together, TickInputs(read), as_moved(until), _part(until, ends), last)
 
     def _until(self, starts: Ends, ends: Ends, together: Mapping[QueryId, Program]) -> dict[Partition, int]:
-        most = self._settings.max_records_per_tick
-        if any(program.passes_rows_on for program in together.values()):
-            most = -(-most // PASSED_ON)
-        until = bounded(starts, ends, most)
+        passed_on = any(program.passes_rows_on for program in together.values())
+        until = self._slices.cut(starts, ends, passed_on=passed_on)
         if len(until) == 1 or not any(program.is_timed for program in together.values()):
             return until
         following = self._ranges.read({p: (end, end + 1) for p, end in until.items() if end < ends[p]})

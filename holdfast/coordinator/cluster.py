@@ -18,8 +18,9 @@ from holdfast.config import Settings
 from holdfast.coordinator import processing_log
 from holdfast.coordinator.backfill import Backfill, Piece
 from holdfast.coordinator.clock import Clock
-from holdfast.coordinator.intake import Intake, Partition, as_ends, as_moved, length
+from holdfast.coordinator.intake import Intake, as_ends, as_moved, length
 from holdfast.coordinator.publishing import OutboxStore, Publishing
+from holdfast.coordinator.slices import Partition
 from holdfast.crash import crash_point
 from holdfast.errors import HoldfastError, ReadError, TopicChanged
 from holdfast.kafka.admin import Admin

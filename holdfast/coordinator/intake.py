@@ -1,23 +1,18 @@
 """What the next tick reads: the records that the consumer has, or, far behind, ranges for Spark to read."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.config import Settings
+from holdfast.coordinator.slices import Ends, Partition, Slices
 from holdfast.errors import TopicChanged
 from holdfast.kafka.consumer import TopicReader
 from holdfast.names import TopicName
 from holdfast.runtime.spark.engine import RECORDS, OffsetRange, TopicRange, ViewInput
 from holdfast.runtime.store.port import Moved
-
-PASSED_ON = 4
-"""A tick whose rows may all come back from Spark has this part of `max_records_per_tick`: they must fit its memory."""
-
-Partition = tuple[TopicName, int]
-Ends = Mapping[Partition, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +27,9 @@ class Taken:
 class Intake:
     """Follows every topic of the remap."""
 
-    def __init__(self, settings: Settings, reader: TopicReader) -> None:
+    def __init__(self, settings: Settings, reader: TopicReader, slices: Slices) -> None:
         self._small = settings.small_tick_records
-        self._most = -(-settings.max_records_per_tick // PASSED_ON)
-        self._reader = reader
+        self._reader, self._slices = reader, slices
         self._ends: dict[Partition, int] = {}
 
     def follow(self, ends: Ends) -> None:
@@ -65,38 +59,11 @@ class Intake:
         self._reader.seek(self._ends)
 
     def _take_ranges(self, lost: Mapping[Partition, TopicChanged]) -> Taken:
-        until = bounded(self._ends, self._reader.ends(), self._most)
+        until = self._slices.cut(self._ends, self._reader.ends(), passed_on=True)
         topics = ranges_by_topic({p: (self._ends[p], end) for p, end in until.items()})
         self._ends |= until
         self._reader.seek(self._ends)
         return Taken(topics, as_moved(self._ends), lost)
-
-
-def bounded(starts: Ends, ends: Ends, most: int) -> dict[Partition, int]:
-    """Ends that leave at most `most` offsets in all, each partition getting its share of what it is behind."""
-    behind = {p: max(0, ends[p] - start) for p, start in starts.items() if p in ends}
-    total = sum(behind.values())
-    if total <= most:
-        return {p: starts[p] + n for p, n in behind.items()}
-    return {p: starts[p] + -(-n * most // total) for p, n in behind.items()}
-
-
-def in_step(
-    starts: Ends, until: Ends, following: Mapping[Partition, int], offsets_at: Callable[[int], Ends]
-) -> dict[Partition, int]:
-    """Ends that leave no partition further in time than the one that is behind.
-
-    `following` are the timestamps of the records at ends where a partition does not end yet.
-    """
-    if not following:
-        return dict(until)
-    stop = min(following.values())
-    reached = offsets_at(stop)
-    return {
-        # The one that is behind goes on: there is always one that does.
-        p: end if following.get(p) == stop else max(starts[p], min(end, reached.get(p, end)))
-        for p, end in until.items()
-    }
 
 
 def ranges_by_topic(ranges: Mapping[Partition, tuple[int, int]]) -> dict[TopicName, ViewInput]:

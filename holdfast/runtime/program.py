@@ -94,12 +94,16 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The elements that a grouped state had before the tick, of the groups (`k0..`) of the rows that a stage held."""
+    """The elements that a grouped state had before the tick, of the groups (`k0..`) of the rows that a stage held.
+
+    With `near`, only those of a time from so many milliseconds before these rows to so many behind them.
+    """
 
     state: StateId
     stage: int
     view: str
     schema: pa.Schema
+    near: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ from holdfast.runtime.serdes.decoding import UNKNOWN_SPELLING
 from holdfast.runtime.spark.engine import RECORDS, Engine, Failure, Round, TopicRange, ViewInput
 from holdfast.runtime.spark.functions import FunctionProblem
 from holdfast.runtime.spark.views import topic_view
-from holdfast.runtime.store.port import Merging, Show, SqlReader, Store, TickStage, Time
+from holdfast.runtime.store.port import Merging, Period, Show, SqlReader, Store, TickStage, Time
 
 RESTING = 3
 """Up to so many stages without rows run along for each one with rows, so that the same jobs come again."""
@@ -307,9 +307,9 @@ class _Run:
                 return None if groups is None else self.stage.lookup_state(state, groups)
             case Held(stage=stage):
                 return self.held.get((program.query, stage))
-            case Groups(state=state, stage=stage):
+            case Groups(state=state, stage=stage, near=near):
                 groups = self.held.get((program.query, stage))
-                return None if groups is None else self.stage.lookup_groups(state, groups)
+                return None if groups is None else self.stage.lookup_groups(state, groups, _period(groups, near))
             case Lookup(name=name, stage=stage):
                 keys, keeper = self.held.get((program.query, stage)), self.dataflow.keeper(name)
                 if keys is None or keeper is None or keeper.collection is None:
@@ -456,6 +456,14 @@ def behind(first: pa.Table | None, rows: pa.Table) -> pa.Table:
     at = rows.schema.get_field_index("off")
     moved = rows.set_column(at, "off", pc.add(rows.column("off"), pa.scalar(step, pa.int64())))
     return pa.concat_tables([first, moved.select(first.column_names)])
+
+
+def _period(rows: pa.Table, near: tuple[int, int] | None) -> Period | None:
+    """From so many milliseconds before the first of the rows to so many behind the last."""
+    if near is None:
+        return None
+    times = pc.min_max(rows.column("ts")).as_py()
+    return times["min"] - near[0], times["max"] + near[1]
 
 
 def _merging(program: Program, action: MergeInto, rows: pa.Table) -> Merging:

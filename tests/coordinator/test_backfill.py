@@ -4,6 +4,7 @@ import pytest
 from holdfast.config import load
 from holdfast.coordinator.backfill import Backfill, as_stream
 from holdfast.coordinator.deltas import as_delta
+from holdfast.coordinator.slices import Slices
 from holdfast.names import CollectionId, ObjectName, QueryId, StateId, TopicName
 from holdfast.runtime.expressions.physical import arrow_type
 from holdfast.runtime.program import Action, Append, MergeInto, Program, Put, Stage, Upsert
@@ -54,7 +55,7 @@ STATE = StateId("S")
 def test_a_slice_is_smaller_where_its_rows_come_back(tmp_path, actions: list[Action], records: int):
     store, topic = open_store(tmp_path), (TopicName("t"), 0)
     settings = load({"data_dir": str(tmp_path), "max_records_per_tick": 8})
-    backfill = Backfill(settings, store, clock=None, admin=None, ranges=None)
+    backfill = Backfill(settings, store, clock=None, admin=None, ranges=None, slices=Slices(settings, ranges=None))
     together = {QueryId(f"Q{i}"): program(action) for i, action in enumerate(actions)}
     assert backfill._until({topic: 0}, {topic: 100}, together) == {topic: records}
     store.close()

@@ -229,7 +229,10 @@ class Builder:
         names = ("Left", "Right")
         states = [self._state(step, name, join.layout(side)) for name, side in zip(names, join.sides, strict=True)]
         sides = list(zip(join.sides, states, strict=True))
-        groups = [Groups(s, here.stage, groups_view(s), rows_schema(join.layout(side))) for side, s in sides]
+        groups = [
+            Groups(s, here.stage, groups_view(s), rows_schema(join.layout(side)), near=join.reach(side))
+            for side, s in sides
+        ]
         meetings = Meetings(join, here.view, tuple(map(self.reads, groups)), (None, None))
         if join.deferred and step.join_type is not JoinType.INNER:
             # Asked about in many ways, so it is computed once.

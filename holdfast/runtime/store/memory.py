@@ -44,6 +44,7 @@ from holdfast.runtime.store.port import (
     Owed,
     PageSize,
     Part,
+    Period,
     Pinned,
     Position,
     RideAlong,
@@ -195,12 +196,15 @@ class MemoryStage:
         wanted = {tuple(row.values()) for row in asked}
         return rows_table({k: row for k, row in target.rows.items() if k in wanted}, target.layout)
 
-    def lookup_groups(self, state: StateId, groups: pa.Table) -> pa.Table:
+    def lookup_groups(self, state: StateId, groups: pa.Table, within: Period | None = None) -> pa.Table:
         target = self._store.state(state)
         size = target.layout.group
         asked = schemas.fit(groups, schemas.key_schema(schemas.group_layout(target.layout))).to_pylist()
         wanted = {tuple(row.values()) for row in asked}
-        return rows_table({k: row for k, row in target.rows.items() if k[:size] in wanted}, target.layout)
+        found = {k: row for k, row in target.rows.items() if k[:size] in wanted}
+        if within is not None:
+            found = {k: row for k, row in found.items() if row.ts is not None and within[0] <= row.ts <= within[1]}
+        return rows_table(found, target.layout)
 
     def lookup_spans(self, state: StateId, spans: pa.Table) -> pa.Table:
         target = self._store.state(state)

@@ -179,6 +179,10 @@ Relation = tuple[CollectionId, Time] | Part | Named
 """A collection as of a time, as a reader names it."""
 
 
+Period = tuple[int, int]
+"""The first ``ts`` and the last one."""
+
+
 KeyRange = tuple[Any, Any]
 """The first encoded key, and the first that is not in it; None when there is none."""
 
@@ -241,8 +245,11 @@ class TickStage(Protocol):
     def lookup_state(self, state: StateId, keys: pa.Table) -> pa.Table:
         """The committed state of the given keys: ``k0.., c0.., ts``."""
 
-    def lookup_groups(self, state: StateId, groups: pa.Table) -> pa.Table:
-        """The committed elements of the given groups (``k0..``) of a grouped state: ``k0.., c0.., ts``."""
+    def lookup_groups(self, state: StateId, groups: pa.Table, within: Period | None = None) -> pa.Table:
+        """The committed elements of the given groups (``k0..``) of a grouped state: ``k0.., c0.., ts``.
+
+        With `within`, those whose ``ts`` is in it.
+        """
 
     def lookup_spans(self, state: StateId, spans: pa.Table) -> pa.Table:
         """The committed rows of a state within spans of time: ``k0.., c0.., ts``."""

@@ -111,7 +111,7 @@ class GroupsMachine(RuleBasedStateMachine):
         for store in self.stores():
             stage = store.stage()
             if asks_before:
-                stage.lookup_groups(SEEN, groups(SEEN, *{key[:1] for key in seen}))
+                stage.lookup_groups(SEEN, groups(SEEN, *{key[:1] for key in seen}), (2, 7))
             gone = None if expired is None else spans(expired, by_part=True)
             stage.put(QUERY, SEEN, upserts(LAYOUTS[SEEN], *((k, *row) for k, row in seen.items())), gone)
             gone = None if all_expired is None else spans(all_expired, by_part=False)
@@ -157,13 +157,16 @@ class GroupsMachine(RuleBasedStateMachine):
             copy.close()
 
     @rule(
-        asked=st.lists(st.tuples(texts), max_size=3), pairs=st.lists(st.tuples(numbers | st.none(), texts), max_size=3)
+        asked=st.lists(st.tuples(texts), max_size=3),
+        pairs=st.lists(st.tuples(numbers | st.none(), texts), max_size=3),
+        within=st.none() | st.tuples(st.integers(0, 9), st.integers(0, 9)),
     )
-    def groups_are_found(self, asked, pairs) -> None:
+    def groups_are_found(self, asked, pairs, within) -> None:
         found = []
         for store in self.stores():
             stage = store.stage()
-            rows = [stage.lookup_groups(SEEN, groups(SEEN, *asked)), stage.lookup_groups(PAIRS, groups(PAIRS, *pairs))]
+            asking = ((SEEN, asked), (PAIRS, pairs))
+            rows = [stage.lookup_groups(state, groups(state, *wanted), within) for state, wanted in asking]
             found.append(list(map(plain, rows)))
             stage.abandon()
         assert found[0] == found[1]

@@ -91,6 +91,11 @@ class StreamJoin:
     def waits(self, side: JoinSide) -> bool:
         return side.outer and self.deferred
 
+    def reach(self, side: JoinSide) -> tuple[int, int]:
+        """How far before and behind rows of the tick are the rows of a side that can meet them."""
+        other = self.sides[1 - side.number]
+        return other.back, other.ahead
+
     # -- states --------------------------------------------------------------------------------------
 
     def layout(self, side: JoinSide) -> Layout:

@@ -19,6 +19,7 @@ from holdfast.runtime.store.duckdb.fetching import as_arrow
 from holdfast.runtime.store.duckdb.objects import State
 from holdfast.runtime.store.duckdb.one import one
 from holdfast.runtime.store.duckdb.problems import telling
+from holdfast.runtime.store.port import Period
 from holdfast.runtime.store.schemas import names
 
 REMEMBERED = 10_000
@@ -60,7 +61,7 @@ def _find(core: Core, state: State, keys: Sequence[Any], group: Sequence[pa.Chun
 # -- by group ----------------------------------------------------------------------------------------
 
 
-def lookup_groups(core: Core, state: State, asked: pa.Table) -> pa.Table:
+def lookup_groups(core: Core, state: State, asked: pa.Table, within: Period | None = None) -> pa.Table:
     """Gives ``k0.., s0.., ts``."""
     if not state.layout.group:
         raise StoreError(f"the state {state.id} has no groups")
@@ -68,39 +69,55 @@ def lookup_groups(core: Core, state: State, asked: pa.Table) -> pa.Table:
     with core.times:
         state.recent.limit(core.allowance())
         unknown = state.recent.unknown_groups(wanted)
-    read = _read_groups(core, state, unknown) if unknown else None
+    read = _read_groups(core, state, unknown, within) if unknown else None
     with core.times:
         found = state.recent.elements(wanted)
     shown = schemas.rows_schema(state.layout, value="s").names
-    return found.select(shown) if read is None else pa.concat_tables([found.select(shown), read.select(shown)])
+    rows = found.select(shown) if read is None else pa.concat_tables([found.select(shown), read.select(shown)])
+    return rows if within is None else rows.filter(_is_within(rows, within))
 
 
-def _read_groups(core: Core, state: State, groups: list[Any]) -> pa.Table | None:
+def _read_groups(core: Core, state: State, groups: list[Any], within: Period | None) -> pa.Table | None:
     """What the table has of groups and memory knows nothing about; None when memory has taken it."""
-    schema = _table_schema(state)
-    with telling(), closing(core.database.cursor()) as cursor:
-        everything = not state.recent.asked and _rows(core, state) <= min(small.LOADED, core.allowance())
-        if everything:
-            found = as_arrow(cursor, f"SELECT {listed(schema.names)} FROM {state.table}")
-        else:
-            asked = pa.table({"g": pa.array(groups, schema.field("g").type)})
-            sql = (
-                f"SELECT {listed(f't.{name}' for name in schema.names)} FROM asked x JOIN {state.table} t ON t.g = x.g"
-            )
-            if len(groups) <= small.SMALL:
-                found = core.lookups.run(sql, {"asked": asked})
-            else:
-                cursor.register("asked", asked)
-                found = as_arrow(cursor, sql)
-    found = schemas.fit(found, schema)
+    if not state.recent.asked and _rows(core, state) <= min(small.LOADED, core.allowance()):
+        rows = _select(core, state, f"SELECT {{shown}} FROM {state.table} t")
+        with core.times:
+            state.recent.learn(rows, everything=True)
+        return None
+    asked = pa.table({"g": pa.array(groups, _table_schema(state).field("g").type)})
+    sql = f"SELECT {{shown}} FROM asked x JOIN {state.table} t ON t.g = x.g"
+    few = len(groups) <= small.SMALL
+    if few or within is None:
+        # Whole groups serve the next ticks too, unless they are so large that memory does not take them.
+        limit = "" if within is None else f" LIMIT {REMEMBERED + 1}"
+        rows = _select(core, state, sql + limit, asked, again=few)
+        with core.times:
+            if rows.num_rows + len(groups) <= min(REMEMBERED, core.allowance()):
+                state.recent.learn_groups(groups, rows)
+                return None
+            if within is None:
+                return state.recent.lacks(rows)
+    assert within is not None
+    rows = _select(core, state, f"{sql} AND t.ts BETWEEN {within[0]} AND {within[1]}", asked)
     with core.times:
-        if everything:
-            state.recent.learn(found, everything=True)
-        elif found.num_rows + len(groups) <= min(REMEMBERED, core.allowance()):
-            state.recent.learn_groups(groups, found)
-        else:
-            return state.recent.lacks(found)
-    return None
+        return state.recent.lacks(rows)
+
+
+def _select(core: Core, state: State, sql: str, asked: pa.Table | None = None, *, again: bool = False) -> pa.Table:
+    """Rows of a state's table `t` as memory has them, by `asked`; `again` says that the statement will come again."""
+    schema = _table_schema(state)
+    sql = sql.format(shown=listed(f"t.{name}" for name in schema.names))
+    with telling(), closing(core.database.cursor()) as cursor:
+        if asked is not None and again:
+            return schemas.fit(core.lookups.run(sql, {"asked": asked}), schema)
+        if asked is not None:
+            cursor.register("asked", asked)
+        return schemas.fit(as_arrow(cursor, sql), schema)
+
+
+def _is_within(rows: pa.Table, period: Period) -> pa.ChunkedArray:
+    ts = rows.column("ts")
+    return pc.and_(pc.greater_equal(ts, period[0]), pc.less_equal(ts, period[1]))
 
 
 def _groups(core: Core, state: State, rows: pa.Table) -> pa.ChunkedArray:

@@ -16,7 +16,7 @@ from holdfast.runtime.store.duckdb.journal import Part
 from holdfast.runtime.store.duckdb.ledger import Entry
 from holdfast.runtime.store.duckdb.objects import Collection, State
 from holdfast.runtime.store.duckdb.small import SMALL, Delta
-from holdfast.runtime.store.port import Merging, Moved, Time
+from holdfast.runtime.store.port import Merging, Moved, Period, Time
 
 Staged = Delta | bulk.Table
 
@@ -200,10 +200,10 @@ class DuckDbStage:
         found = found.filter(found.column("present")).select(schemas.rows_schema(target.layout, value="s").names)
         return found.rename_columns(schemas.rows_schema(target.layout).names)
 
-    def lookup_groups(self, state: StateId, groups: pa.Table) -> pa.Table:
+    def lookup_groups(self, state: StateId, groups: pa.Table, within: Period | None = None) -> pa.Table:
         target = self._core.objects.state(state)
         groups = schemas.fit(groups, schemas.key_schema(schemas.group_layout(target.layout)))
-        found = elements.lookup_groups(self._core, target, groups)
+        found = elements.lookup_groups(self._core, target, groups, within)
         return found.rename_columns(schemas.rows_schema(target.layout).names)
 
     def lookup_spans(self, state: StateId, spans: pa.Table) -> pa.Table:
