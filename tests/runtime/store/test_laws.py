@@ -279,6 +279,9 @@ class StoreMachine(RuleBasedStateMachine):
                 assert plain(copy.owed_rows(owed.sink, owed.time)) == plain(self.model.owed_rows(owed.sink, owed.time))
             for id_ in LAYOUTS:
                 frontier, known = copy.frontier(id_), self.model.frontier(id_)
+                given = [at for of, at in self.answers if of == id_ and frontier.since <= at < frontier.upper]
+                for at in given:
+                    assert snapshot(copy, id_, at) == self.answers[id_, at]
                 times = {at for at in (frontier.upper - 1, known.since) if known.since <= at < frontier.upper}
                 for at in times:
                     assert snapshot(copy, id_, at) == snapshot(self.model, id_, at)

@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from holdfast.errors import ReadError
 from holdfast.names import CollectionId, QueryId, StateId, TopicName
 from holdfast.runtime.store.duckdb import compaction, folding, open_store
 from holdfast.runtime.store.port import Layout, Merge, Moved, Owed, RideAlong, Show, Time
@@ -180,3 +181,18 @@ def test_tables_that_are_too_large_for_memory_are_asked_by_key(store, monkeypatc
     keys = upserts(LAYOUT, *(((key,), (0, ""), 0) for key in ("3", "10", "1", "none"))).select(["k0"])
     assert plain(stage.lookup(TABLE, keys)) == [("1", 1, "x", 0), ("10", -3, "y", 0), ("3", -3, "y", 0)]
     stage.abandon()
+
+
+def test_history_that_compaction_forgot_is_not_readable_after_a_crash(store, crashed, monkeypatch):
+    monkeypatch.setattr(compaction, "FOLDED_TICKS", 1)
+    make(store, window_ms=10)
+    tick(store, 50, (("a",), (1, "x"), 0))
+    tick(store, 60, (("a",), None, 0))
+    answer = snapshot(store, TABLE, 50)
+    store.set_upper([TABLE], Time(100))
+    assert store.compact(limit=1000) > 0
+    again = crashed(store)
+    assert answer == [("a", 1, "x", 0)]
+    with pytest.raises(ReadError):
+        snapshot(again, TABLE, 50)
+    assert snapshot(again, TABLE, again.frontier(TABLE).since) == []

@@ -19,7 +19,10 @@ def first(target: Object) -> int | None:
 
 
 def fold(core: Core, targets: Sequence[Object]) -> None:
-    """Write what memory has of some objects into their tables, in one transaction. Callers hold `writing`."""
+    """Write what memory has of some objects into their tables, in one transaction. Callers hold `writing`.
+
+    What memory has forgotten is gone with it, and the since that allowed that becomes durable with it.
+    """
     targets = [target for target in targets if first(target) is not None]
     if not targets:
         return
@@ -28,9 +31,10 @@ def fold(core: Core, targets: Sequence[Object]) -> None:
         if isinstance(target, Collection):
             # A read that saw only older ticks must not take these rows for them.
             target.writing = max(target.writing, target.written)
-    with core.transaction() as run:
+    with core.changed_entries() as moved, core.transaction() as run:
         for target in targets:
             _write(run, target)
+        entries += moved
         core.ledger.write(run, entries)
     with core.times:
         core.ledger.apply(entries)
