@@ -185,7 +185,7 @@ class Service:
         publisher = TransactionalPublisher(settings, self._admin, self._ranges)
         self._publishing = Publishing(store, publisher, self._admin, self._cluster.sinks, self._fail, self._wakeup.ring)
         deletions = TopicDeletions(store, self._admin)
-        self._commands = Commands(settings, self._log, self._admin, self._cluster, deletions, catalog, store.id)
+        self._commands = Commands(self._log, self._admin, self._cluster, deletions, catalog, store.id)
         self._commands.follow(last + 1)
         self._writer = RecordWriter(settings)
         self._times = Times(

@@ -18,6 +18,7 @@ from holdfast.config import Settings
 from holdfast.coordinator import processing_log
 from holdfast.coordinator.backfill import Backfill, Piece
 from holdfast.coordinator.clock import Clock
+from holdfast.coordinator.followed_topics import FollowedTopics
 from holdfast.coordinator.intake import Intake, as_ends, as_moved, length
 from holdfast.coordinator.publishing import OutboxStore, Publishing
 from holdfast.coordinator.slices import Partition
@@ -44,6 +45,9 @@ CHECK_SECONDS = 2.0
 REPLAY_SECONDS = 0.5
 """For so long the past is replayed before a tick comes: it has to go faster than the present."""
 
+OWN_QUERIES = {processing_log.QUERY, SYSTEM_QUERY}
+"""They are in no catalog."""
+
 Listener = Callable[[Time, Outcome], None]
 
 
@@ -64,8 +68,7 @@ class Cluster:
         self._admin, self._intake, self._backfill = admin, intake, backfill
         self._catalog = EMPTY
         self._checked_at = 0.0
-        self._topic_ids: dict[TopicName, str] = {}
-        self._lost: set[TopicName] = set()
+        self.topics = FollowedTopics(store)
         self._installed_at = 0.0
         self._made_of: dict[QueryId, object] = {}
         self.dataflow = Dataflow()
@@ -80,6 +83,7 @@ class Cluster:
         """Run what the catalog has and no longer run what it has not."""
         self._catalog = catalog
         self._remove(catalog)
+        self._follow_topics(catalog)
         for found in catalog.objects.values():
             self.dataflow.declare(found.name, found.topic, kept=found.kept)
             keeper = QueryId(f"TABLE_{found.name}")
@@ -88,7 +92,6 @@ class Cluster:
                 continue
             if self._made_of.get(keeper) != made_of:
                 self._start_anew(keeper, partial(_table_program, found), made_of, topics={found.topic})
-        self._follow_topics(catalog)
         for entry in catalog.queries.values():
             topics = self._topics_of(entry)
             if entry.state is QueryState.INCOMPATIBLE:
@@ -97,7 +100,15 @@ class Cluster:
                 build = partial(self._query_program, entry)
                 self._start_anew(entry.id, build, entry.plan, topics=topics, latest=_latest(entry))
         self._retain(catalog)
+        self._forget_topics(catalog)
         self._installed_at = time.monotonic()
+
+    def _forget_topics(self, catalog: Catalog) -> None:
+        """Know nothing more of topics that are in no object, or lost and read by no query: they may be new again."""
+        read = {topic for program in self.dataflow.programs.values() for topic in program.topics}
+        self.topics.forget_all_but(
+            {topic for topic in catalog.topics if topic in read or topic not in self.topics.lost}
+        )
 
     def _is_new(self, entry: QueryEntry) -> bool:
         """Whether a query does not run yet, or with another plan: then it goes on from where it is with the new one."""
@@ -137,14 +148,15 @@ class Cluster:
             status = self.progress[entry.id].status
             if status is Status.RUNNING:
                 stage = self._store.stage()
-                stage.move(entry.id, self._paused_at(self.dataflow.programs[entry.id]))
+                stage.move(entry.id, self._left_at(self.dataflow.programs[entry.id]))
                 self._commit(stage, Outcome())
             self.progress[entry.id] = Progress(Status.PAUSED)
 
-    def _paused_at(self, program: Program) -> list[Moved]:
-        """Where a running query is, so that it can go on from there: behind what its streams have published.
+    def _left_at(self, program: Program) -> list[Moved]:
+        """Where a running query is before the next commit, so that it can go on from there.
 
-        Between two times a table's changes are not kept: a query over tables is built anew.
+        Of streams that others make, behind what they have published. Between two times a table's changes are not kept:
+        a query over tables is built anew.
         """
         keepers = [self.dataflow.keeper(name) for name in program.objects]
         if any(keeper is None or keeper.sink is None or keeper.collection is not None for keeper in keepers):
@@ -199,6 +211,11 @@ class Cluster:
         self.dataflow.add(program)
         self.progress[query] = Progress(Status.BUILDING)
         positions = self._store.positions(query)
+        lost = next((self.topics.lost[topic] for topic in sorted(program.topics) if topic in self.topics.lost), None)
+        if lost is not None:
+            self._leave_behind(query, None if program.objects else program.topics)
+            self._fail(query, lost)
+            return
         if latest and not positions and not self._reads_table(program):
             stage = self._store.stage()
             ends = [moved for moved in self._ends_of(program) if moved.topic not in program.table_topics]
@@ -289,10 +306,6 @@ class Cluster:
         for name in [name for name in self.dataflow.topics if name not in catalog.objects]:
             self.dataflow.forget(name)
             self._store.drop_collection(CollectionId(name))
-        for topic in (self._topic_ids.keys() | self._lost) - catalog.topics:
-            self._topic_ids.pop(topic, None)
-            self._lost.discard(topic)
-            self._store.put(f"topic/{topic}", None)
 
     def drop_strays(self) -> None:
         """Drop what a crash left of objects that are gone. Once, after the first `install`."""
@@ -302,6 +315,9 @@ class Cluster:
         }
         for collection in set(self._store.collections()) - kept:
             self._store.drop_collection(collection)
+        for query in self._store.queries() - self.progress.keys() - self._catalog.queries.keys() - OWN_QUERIES:
+            self._store.drop_outbox(query)
+            self._store.forget_query(query)
         states = {state for p in self.dataflow.programs.values() for state, _ in p.states}
         stopped = [q for q, p in self.progress.items() if p.status in (Status.ERROR, Status.INCOMPATIBLE)]
         stopped += [q for q, entry in self._catalog.queries.items() if entry.state is QueryState.INCOMPATIBLE]
@@ -317,7 +333,7 @@ class Cluster:
         ends = self._remap()
         topics = self._admin.describe(wanted)
         partitions = [(t.name, p) for t in topics.values() for p in range(t.partitions)]
-        known = {topic for topic in topics if self._store.get(f"topic/{topic}") is not None}
+        known = {topic for topic in topics if self.topics.was_read(topic)}
         new = [p for p in partitions if p not in ends or p[0] not in known]
         if new:
             fresh = self._admin.ends([p for p in new if p[0] not in known])
@@ -326,29 +342,26 @@ class Cluster:
             stage.remap(as_moved(found))
             self._commit(stage, Outcome())
             ends = self._remap()
-        for topic in topics.values():
-            self._check_id(topic.name, topic.id)
-        for name in [name for name in self._topic_ids if name in wanted and name not in topics]:
-            self._lose_topic(name, f'topic "{name}" was deleted (its id was {self._topic_ids[name]})')
-        self._intake.follow({p: ends[p] for p in partitions if self._topic_ids.get(p[0]) is not None})
+        self.topics.compare(wanted, topics)
+        for topic in self.topics.lost:
+            self._stop_readers(topic)
+        self._intake.follow({p: ends[p] for p in partitions if p[0] not in self.topics.lost})
 
-    def _check_id(self, topic: TopicName, id_: str) -> None:
-        known = self._store.get(f"topic/{topic}")
-        if known is None:
-            self._store.put(f"topic/{topic}", id_)
-        elif known != id_:
-            self._lose_topic(topic, f'topic "{topic}" was deleted and made anew (its id was {known}, now it is {id_})')
-            return
-        self._topic_ids[topic] = id_
-
-    def _lose_topic(self, topic: TopicName, reason: str) -> None:
-        """Stop the queries of a topic that is not the one they have read."""
-        self._topic_ids.pop(topic, None)
-        self._lost.add(topic)
-        hint = "To start over with the new topic, drop the queries and objects that read it and create them again."
-        for program in self.dataflow.programs.values():
-            if topic in program.topics:
-                self._fail(program.query, f"{reason}\nHINT: {hint}")
+    def _stop_readers(self, topic: TopicName) -> None:
+        """Stop the queries of a topic that is lost, each where it is."""
+        stopping = [
+            program
+            for program in self.dataflow.programs.values()
+            if topic in program.topics and self.progress[program.query].status in (Status.RUNNING, Status.BUILDING)
+        ]
+        running = [program for program in stopping if self.progress[program.query].status is Status.RUNNING]
+        if running:
+            stage = self._store.stage()
+            for program in running:
+                stage.move(program.query, self._left_at(program))
+            self._commit(stage, Outcome())
+        for program in stopping:
+            self._fail(program.query, self.topics.lost[topic])
 
     def _look_at_topics(self) -> None:
         if time.monotonic() - self._checked_at < CHECK_SECONDS:
@@ -369,7 +382,8 @@ class Cluster:
         self._look_at_topics()
         taken = self._intake.take(timeout)
         for (topic, _), problem in taken.lost.items():
-            self._lose_topic(topic, str(problem))
+            self.topics.truncated(topic, str(problem))
+            self._stop_readers(topic)
         if not taken.topics:
             return False
         before = self._remap()
@@ -481,12 +495,6 @@ class Cluster:
             self.publishing.wake()
         for listener in list(self.listeners):
             listener(at, outcome)
-
-    def _left_at(self, program: Program) -> list[Moved]:
-        """Where a running query that fails is left: before this tick, if its input can be read again."""
-        if program.objects:
-            return [Place.LOST.mark()]
-        return [*self._ends_of(program), Place.OWN.mark()]
 
     def _fail(self, query: QueryId, reason: str) -> None:
         if self.progress.get(query, Progress(Status.BUILDING)).status is not Status.ERROR:

@@ -1,6 +1,7 @@
 """Statements that change the catalog: each becomes a command, and what runs is what the command says."""
 
 import logging
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,15 +10,15 @@ from typing import assert_never
 from holdfast.catalog.commands import Command, apply, encode_command
 from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.catalog.snapshot import Catalog
-from holdfast.config import Settings
 from holdfast.coordinator.cluster import Cluster
 from holdfast.coordinator.holds import Holds
 from holdfast.coordinator.topic_deletions import TopicDeletions
+from holdfast.coordinator.wanted_topics import WantedTopics
 from holdfast.errors import BindError, HoldfastError, NotSupported
-from holdfast.kafka.admin import Admin, TopicSpec
+from holdfast.kafka.admin import Admin
 from holdfast.kafka.log import CommandLog
-from holdfast.names import QueryId, StoreId, TopicName
-from holdfast.planner.commands import OfHolds, OfQueries, commands_for, hold_of
+from holdfast.names import QueryId, StoreId
+from holdfast.planner.commands import OfHolds, OfQueries, as_one, commands_for, hold_of
 from holdfast.planner.draft import Changing, Draft, Planned
 from holdfast.planner.plan import Plannable
 from holdfast.runtime.plan.codec import decode
@@ -51,8 +52,7 @@ from holdfast.sql.statements import Statement
 
 log = logging.getLogger(__name__)
 
-DEFAULT_PARTITIONS = 1
-COMPACTED = {"cleanup.policy": "compact"}
+RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,6 @@ class Commands:
 
     def __init__(
         self,
-        settings: Settings,
         log: CommandLog,
         admin: Admin,
         cluster: Cluster,
@@ -77,10 +76,12 @@ class Commands:
         catalog: Catalog,
         store_id: StoreId,
     ) -> None:
-        self._settings, self._log, self._admin, self._cluster = settings, log, admin, cluster
+        self._log, self._cluster = log, cluster
         self._deletions, self._store_id = deletions, store_id
+        self._topics = WantedTopics(admin, cluster.topics.was_read)
         self._next_number = 0
         self._pending = False
+        self._again_at = 0.0
         self.catalog = catalog
         self.holds: Holds | None = None
 
@@ -95,25 +96,22 @@ class Commands:
             return Done(bound.notice, -1)
         if not isinstance(bound, Plannable | OfQueries | OfHolds):
             raise BindError("this statement does not change the catalog")
-        if isinstance(bound, BoundCreateSource):
-            self._check_topic(bound)
         commands = commands_for(
             bound, text=text, number=self._next_number, properties=_kept(properties), store_id=self._store_id
         )
         if isinstance(bound, BoundCreateHold):
             return self._create_hold(bound, text, commands[0])
-        before = after = self.catalog
-        for command in commands:
-            after = apply(after, command)
+        if not commands:
+            return Done(_message(bound), -1)
+        before, command = self.catalog, as_one(commands, text)
+        after = apply(before, command)
+        self._topics.check(before, after)
         self._check_runs(after)
         if isinstance(bound, BoundDrop) and bound.delete_topic and bound.target.topic is not None:
             self._deletions.intend(bound.target.topic)
-        offset = -1
-        for command in commands:
-            offset = self._append(command)
+        offset = self._append(command)
         self.catalog = after
-        self._pending = True
-        self.settle()
+        self._set_up()
         plans = {id_: entry.plan for id_, entry in before.queries.items()}
         started = next((id_ for id_, entry in after.queries.items() if plans.get(id_) != entry.plan), None)
         return Done(_message(bound), offset, started)
@@ -122,13 +120,14 @@ class Commands:
         """Do what a transaction says, by one record of the command topic: all of it or nothing."""
         before, number = self.catalog, self._next_number
         planned = draft.planned(before, number=number, store_id=self._store_id)
+        self._topics.check(before, planned.after)
         self._check_runs(planned.after)
         if not planned.commands:
             return [(bound, Done(bound.notice, -1)) for bound in planned.bound if isinstance(bound, BoundNothing)]
         with self._placed(planned) as at:
             offset = self._append(draft.command(planned, self._store_id))
-        self.catalog, self._pending = planned.after, True
-        self.settle()
+        self.catalog = planned.after
+        self._set_up()
         started = next((id_ for id_ in planned.after.queries if id_ not in before.queries), None)
         return [(bound, _done(bound, offset, at, started)) for bound in planned.bound]
 
@@ -152,22 +151,25 @@ class Commands:
             raise
 
     def settle(self) -> None:
-        """Make the topics of the catalog and run its queries; what fails now is tried again between ticks.
+        """Set up again what could not be; between ticks."""
+        if self._pending and time.monotonic() >= self._again_at:
+            self._set_up()
+
+    def _set_up(self) -> None:
+        """Make the topics of the catalog and run its queries; what fails now is tried again.
 
         A command that is written stands: it must not seem to have failed because Kafka or the disk did after it.
         """
-        if not self._pending:
-            return
         try:
-            self._create_topics(self.catalog)
+            problem = self._topics.make(self.catalog)
             self._cluster.install(self.catalog)
             self._cluster.pause()
             if self.holds is not None:
                 self.holds.settle()
             self._deletions.finish(self.catalog)
-            self._pending = False
         except HoldfastError as error:
-            log.warning("the catalog is not yet all set up, trying again: %s", error)
+            problem = error
+        self._try_again_because_of(problem)
 
     def _create_hold(self, bound: BoundCreateHold, text: str, command: Command) -> Done:
         """Its time first, then its command: a hold that is in the catalog holds."""
@@ -189,27 +191,17 @@ class Commands:
 
     def recover(self) -> None:
         """Run what the catalog has, after a start."""
-        self._create_topics(self.catalog)
+        problem = self._topics.make(self.catalog)
         self._cluster.install(self.catalog)
         self._cluster.drop_strays()
         self._deletions.finish(self.catalog)
+        self._try_again_because_of(problem)
 
-    def _check_topic(self, bound: BoundCreateSource) -> None:
-        """A topic that does not exist is made only when the statement says with how many partitions."""
-        target = bound.target
-        assert target.topic is not None
-        known = self._admin.describe([target.topic]).get(target.topic)
-        wanted = target.topic_settings.partitions
-        if known is None and wanted is None:
-            raise BindError(
-                f'topic "{target.topic}" does not exist',
-                hint="Create it in Kafka, or write WITH (..., PARTITIONS = 1) to have it created.",
-            )
-        if known is not None and wanted is not None and known.partitions != wanted:
-            raise BindError(
-                f'topic "{target.topic}" exists with {known.partitions} partitions, not {wanted}',
-                hint="Leave PARTITIONS out to use the topic as it is.",
-            )
+    def _try_again_because_of(self, problem: HoldfastError | None) -> None:
+        self._pending = problem is not None
+        self._again_at = time.monotonic() + RETRY_SECONDS
+        if problem is not None:
+            log.warning("the catalog is not yet all set up, trying again: %s", problem)
 
     def _check_runs(self, after: Catalog) -> None:
         """Build what is new from its encoded plan, so that a plan that cannot run is refused and not stored."""
@@ -228,35 +220,6 @@ class Commands:
             program = build_query(plan, sources, properties=entry.properties)
             if known is not None and (running := sources.programs.get(id_)) is not None:
                 _check_goes_on(running, program)
-
-    def _create_topics(self, catalog: Catalog) -> None:
-        """Make the topics that are not there. Again after a crash: those that are there stay."""
-        existing = set(self._admin.topics())
-        missing = {
-            found.topic: self._spec(found, found.topic, catalog)
-            for found in catalog.objects.values()
-            if found.topic is not None and found.topic not in existing
-        }
-        if missing:
-            self._admin.create(*missing.values())
-
-    def _spec(self, found: CatalogObject, topic: TopicName, catalog: Catalog) -> TopicSpec:
-        settings = found.topic_settings
-        partitions = settings.partitions or self._partitions_of_source(found, catalog) or DEFAULT_PARTITIONS
-        config = dict(COMPACTED) if isinstance(found, Table) and found.derived else {}
-        if settings.retention_ms is not None:
-            config["retention.ms"] = str(settings.retention_ms)
-        return TopicSpec(name=topic, partitions=partitions, replication=settings.replicas, config=config)
-
-    def _partitions_of_source(self, found: CatalogObject, catalog: Catalog) -> int | None:
-        """A derived topic has as many partitions as what it is derived from."""
-        origin = catalog.origin(found)
-        while origin is not None and origin.topic is None:
-            origin = catalog.origin(origin)
-        if origin is None or origin.topic is None:
-            return None
-        known = self._admin.describe([origin.topic]).get(origin.topic)
-        return known.partitions if known else None
 
 
 def _check_goes_on(running: Program, program: Program) -> None:

@@ -144,20 +144,30 @@ class Admin:
         if not specs:
             return
         crash_point("before_topic_creation")
+        self._create(specs, only_check=False)
+        self._wait_seen(specs)
+        crash_point("after_topic_creation")
+
+    def check(self, *specs: TopicSpec) -> None:
+        """Refuse topics that the brokers would not make."""
+        if specs:
+            self._create(specs, only_check=True)
+
+    def _create(self, specs: Sequence[TopicSpec], *, only_check: bool) -> None:
         default = self._settings.internal_replication or -1
         wanted = [
             NewTopic(spec.name, spec.partitions, spec.replication or default, config=dict(spec.config))
             for spec in specs
         ]
-        futures: Mapping[str, Future[None]] = self._client.create_topics(wanted, request_timeout=SECONDS)
+        futures: Mapping[str, Future[None]] = self._client.create_topics(
+            wanted, request_timeout=SECONDS, validate_only=only_check
+        )
         for name, future in futures.items():
             try:
                 future.result()
             except KafkaException as cause:
                 if reported(cause).code() != Reported.TOPIC_ALREADY_EXISTS:
                     raise told(f'topic "{name}" cannot be created', cause) from cause
-        self._wait_seen(specs)
-        crash_point("after_topic_creation")
 
     def delete(self, *names: TopicName) -> None:
         """Delete topics; one that does not exist is fine."""

@@ -52,7 +52,6 @@ class TopicReader:
         self._consumer = new_consumer(settings, {"fetch.wait.max.ms": FETCH_WAIT_MS})
         self._positions: dict[Partition, int] = {}
         self._at_end: set[Partition] = set()
-        self._known: set[TopicName] = set()
         self._problem: KafkaError | None = None
 
     @property
@@ -70,7 +69,8 @@ class TopicReader:
         moving = {partition: at for partition, at in positions.items() if self._positions.get(partition) != at}
         if not moving:
             return
-        self._learn({topic for topic, _ in moving})
+        # Found out later, that a topic has a partition takes up to minutes; that there is such a topic, a second.
+        learn(self._consumer, {topic for topic, _ in moving.keys() - self._positions.keys()})
         self.remove(moving.keys() & self._positions.keys())
         self._consumer.incremental_assign([TopicPartition(topic, part, at) for (topic, part), at in moving.items()])
         self._positions |= moving
@@ -149,11 +149,6 @@ class TopicReader:
         else:
             raise told(f'topic "{partition[0]}" cannot be read', error)
 
-    def _learn(self, topics: set[TopicName]) -> None:
-        """Have the client know the topics before it is to fetch them: found out later, that takes a second."""
-        learn(self._consumer, topics - self._known)
-        self._known |= topics
-
 
 class RangeReader:
     """Reads ranges of topics again, from any thread, one at a time."""
@@ -162,7 +157,7 @@ class RangeReader:
         self._admin = admin
         self._consumer = new_consumer(settings, {"fetch.wait.max.ms": 5, "queued.max.messages.kbytes": 65_536})
         self._lock = threading.Lock()
-        self._known: set[TopicName] = set()
+        self._known: set[Partition] = set()
 
     def read(self, ranges: Mapping[Partition, tuple[int, int]], *, timeout: float = 60.0) -> pa.Table:
         """The committed records of each ``[start, end)``, each partition's in order.
@@ -173,9 +168,8 @@ class RangeReader:
         if not left:
             return NO_RECORDS
         with self._lock:
-            topics = {topic for topic, _ in left}
-            learn(self._consumer, topics - self._known)
-            self._known |= topics
+            learn(self._consumer, {topic for topic, _ in left.keys() - self._known})
+            self._known |= left.keys()
             self._consumer.assign([TopicPartition(topic, part, ranges[topic, part][0]) for topic, part in left])
             try:
                 return to_arrow(self._read(ranges, left, timeout))

@@ -1,6 +1,7 @@
 """From statements to commands, the records of the command topic."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from holdfast.catalog.commands import (
@@ -72,6 +73,18 @@ def commands_for(
     encoded = encode(plan(bound, text=text, number=number))
     id_, extra = _id(bound), _kept(bound)
     return (Command(id=id_, statement=text, plan=encoded, properties={**properties, **extra}, store_id=store_id),)
+
+
+def as_one(commands: Sequence[Command], text: str) -> Command:
+    """One record of the command topic for all that a statement says: it is done whole or not at all."""
+    return commands[0] if len(commands) == 1 else transaction(commands, text, commands[0].store_id)
+
+
+def transaction(commands: Sequence[Command], text: str, store_id: StoreId | None) -> Command:
+    """Commands that are applied in their order, all or none."""
+    id_ = CommandId(CommandType.TRANSACTION, commands[0].id.entity, CommandAction.EXECUTE)
+    parts = tuple(replace(command, store_id=None) for command in commands)
+    return Command(id=id_, statement=text, parts=parts, store_id=store_id)
 
 
 def hold_of(bound: BoundCreateHold, *, text: str, number: int) -> Hold:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, count
 
-from holdfast.catalog.commands import Command, CommandAction, CommandId, CommandType, apply
+from holdfast.catalog.commands import Command, apply
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import NotInTransaction, Position
 from holdfast.names import ObjectName, StoreId, show
-from holdfast.planner.commands import OfHolds, commands_for
+from holdfast.planner.commands import OfHolds, commands_for, transaction
 from holdfast.planner.plan import Plannable
 from holdfast.sql import statements as sql
 from holdfast.sql.bind import bind
@@ -123,9 +123,7 @@ class Draft:
     def command(self, planned: Planned, store_id: StoreId | None) -> Command:
         """The one record of the transaction."""
         words = "; ".join(each.text for each in self.statements)
-        id_ = CommandId(CommandType.TRANSACTION, planned.commands[0].id.entity, CommandAction.EXECUTE)
-        parts = tuple(replace(command, store_id=None) for command in planned.commands)
-        return Command(id=id_, statement=f"BEGIN; {words}; COMMIT;", parts=parts, store_id=store_id)
+        return transaction(planned.commands, f"BEGIN; {words}; COMMIT;", store_id)
 
     def _check(self, statement: sql.Statement, text: str) -> None:
         match statement:

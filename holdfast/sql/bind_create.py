@@ -23,7 +23,7 @@ from holdfast.sql.bind_query import bind_query
 from holdfast.sql.bound import BoundCreateAs, BoundCreateSource, BoundNothing, Target
 from holdfast.sql.bound_query import BoundColumn, BoundQuery
 from holdfast.sql.formats import KAFKA, NONE, build_formats, check_key, check_value, format_info, wrap_features
-from holdfast.sql.properties import OF_SOURCES, WithProperties, no_history, read_properties
+from holdfast.sql.properties import OF_SOURCES, WithProperties, no_history, read_properties, topic_name
 from holdfast.sql.relation import RESERVED_COLUMNS, reserved
 from holdfast.sql.replacing import check_replaces_source, replaced_query
 from holdfast.sql.windows import result_window
@@ -102,7 +102,11 @@ def bind_create_as(
     _check_kind(statement, query)
     _check_planner(statement, query, properties)
     schema = schema_of(query)
-    topic = with_.topic or TopicName(properties.get(TOPIC_PREFIX, "") + statement.name.text)
+    topic = with_.topic or topic_name(
+        properties.get(TOPIC_PREFIX, "") + statement.name.text,
+        statement.name.position,
+        otherwise="Give it a topic with another name: WITH (KAFKA_TOPIC='…').",
+    )
     for source in query.sources:
         if topic == source.object.topic:
             raise BindError(

@@ -175,13 +175,16 @@ def _flag(item: Property | None) -> bool | None:
 
 def _topic(item: Property | None) -> TopicName | None:
     name = _text(item)
-    if name is None or item is None:
-        return None
+    return None if name is None or item is None else topic_name(name, item.position)
+
+
+def topic_name(name: str, position: Position | None, *, otherwise: str = "") -> TopicName:
+    """The name of a topic; refused if Kafka could not have it. `otherwise` is a hint on what to do instead."""
     if len(name) > MAX_TOPIC_NAME or name in (".", "..") or not _TOPIC.match(name):
         raise BindError(
             f"'{name}' cannot be the name of a topic",
-            hint='Use at most 249 of the characters a-z, A-Z, 0-9, ".", "_" and "-".',
-            position=item.position,
+            hint=otherwise or 'Use at most 249 of the characters a-z, A-Z, 0-9, ".", "_" and "-".',
+            position=position,
         )
     return TopicName(name)
 

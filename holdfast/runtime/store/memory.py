@@ -4,7 +4,7 @@ Every commit copies the whole contents of what it changes, so a read as of a tim
 of merges are evaluated by a function that the caller gives.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -313,6 +313,9 @@ class MemoryStore:
     def drop_outbox(self, query: QueryId) -> None:
         self._outboxes.pop(query, None)
 
+    def queries(self) -> Set[QueryId]:
+        return {query for query, found in self._positions.items() if found} | self._outboxes.keys()
+
     def forget_query(self, query: QueryId) -> None:
         self._positions.pop(query, None)
         self._facts = {key: value for key, value in self._facts.items() if not key.startswith(f"{query}/")}
@@ -494,6 +497,9 @@ class MemoryStore:
 
     def get(self, key: str) -> str | None:
         return self._facts.get(key)
+
+    def facts(self, prefix: str) -> Mapping[str, str]:
+        return {key: value for key, value in self._facts.items() if key.startswith(prefix)}
 
     # -- for the stage -------------------------------------------------------------------------------
 

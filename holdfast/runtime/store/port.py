@@ -20,7 +20,7 @@ Arrow layouts, by column name (explicit schemas, positional names so that SQL na
   values in those columns when ``after < ts <= upto``; a null `after` is no bound.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NewType, Protocol
 
@@ -313,6 +313,9 @@ class Store(Protocol):
 
     def drop_outbox(self, query: QueryId) -> None: ...
 
+    def queries(self) -> Set[QueryId]:
+        """Every query that has offsets or an outbox."""
+
     def forget_query(self, query: QueryId) -> None:
         """Drop a query's offsets and its facts: those whose key starts with ``<query>/``."""
 
@@ -438,6 +441,9 @@ class Store(Protocol):
         """Keep a small fact durably (a topic's id, a query's status); None removes it."""
 
     def get(self, key: str) -> str | None: ...
+
+    def facts(self, prefix: str) -> Mapping[str, str]:
+        """The facts whose keys start with a text."""
 
 
 class SqlReader(Protocol):

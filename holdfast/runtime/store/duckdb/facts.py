@@ -1,5 +1,7 @@
 """Small durable facts, all of them also in memory."""
 
+from collections.abc import Mapping
+
 from holdfast.names import QueryId
 from holdfast.runtime.store.duckdb.core import Core
 
@@ -12,6 +14,10 @@ class Facts:
     def get(self, key: str) -> str | None:
         with self._core.times:
             return self._facts.get(key)
+
+    def starting(self, prefix: str) -> Mapping[str, str]:
+        with self._core.times:
+            return {key: value for key, value in self._facts.items() if key.startswith(prefix)}
 
     def put(self, key: str, value: str | None) -> None:
         with self._core.writing:

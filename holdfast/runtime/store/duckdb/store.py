@@ -1,6 +1,6 @@
 """The embedded store: one DuckDB file, one writer at a time, any number of readers."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
@@ -161,6 +161,11 @@ class DuckDbStore:
     def drop_outbox(self, query: QueryId) -> None:
         with self._core.writing:
             catalog.drop_outbox(self._core, query)
+
+    def queries(self) -> Set[QueryId]:
+        with self._core.times:
+            reading = {query for query, offsets in self._core.ledger.positions.items() if offsets}
+            return reading | self._core.objects.outboxes.keys()
 
     def forget_query(self, query: QueryId) -> None:
         with self._core.writing:
@@ -359,3 +364,6 @@ class DuckDbStore:
 
     def get(self, key: str) -> str | None:
         return self._facts.get(key)
+
+    def facts(self, prefix: str) -> Mapping[str, str]:
+        return self._facts.starting(prefix)

@@ -1,0 +1,90 @@
+"""The topics that the catalog's objects are over: asked for before a command is written, made after it."""
+
+from collections.abc import Callable, Iterable
+
+from holdfast.catalog.objects import CatalogObject, Table
+from holdfast.catalog.snapshot import Catalog
+from holdfast.errors import BindError, HoldfastError
+from holdfast.kafka.admin import Admin, TopicSpec
+from holdfast.names import TopicName
+
+DEFAULT_PARTITIONS = 1
+COMPACTED = {"cleanup.policy": "compact"}
+
+
+class WantedTopics:
+    """Makes topics. `was_read` tells whether a topic has been read: one that is gone now was deleted."""
+
+    def __init__(self, admin: Admin, was_read: Callable[[TopicName], bool]) -> None:
+        self._admin, self._was_read = admin, was_read
+
+    def check(self, before: Catalog, after: Catalog) -> None:
+        """Refuse objects whose topics are not there and cannot be made, or are there with other partitions."""
+        known = {found.topic for found in before.objects.values()}
+        new = {found.topic: found for found in after.objects.values() if found.topic is not None}
+        new = {topic: found for topic, found in new.items() if topic not in known}
+        there = self._admin.describe(new)
+        for topic, found in new.items():
+            wanted = found.topic_settings.partitions
+            if topic not in there and wanted is None and not found.derived:
+                raise BindError(
+                    f'topic "{topic}" does not exist',
+                    hint="Create it in Kafka, or write WITH (..., PARTITIONS = 1) to have it created.",
+                )
+            if topic in there and wanted is not None and there[topic].partitions != wanted:
+                raise BindError(
+                    f'topic "{topic}" exists with {there[topic].partitions} partitions, not {wanted}',
+                    hint="Leave PARTITIONS out to use the topic as it is.",
+                )
+        self._admin.check(*self._specs((o for topic, o in new.items() if topic not in there), after))
+
+    def make(self, catalog: Catalog) -> HoldfastError | None:
+        """Make the topics that are not there; gives why one could not be made, which is in no other's way.
+
+        A topic that was read and is gone is not made again: its records would be missing unseen.
+        """
+        there = set(self._admin.topics())
+        missing = [
+            found
+            for found in catalog.objects.values()
+            if found.topic is not None
+            and found.topic not in there
+            and (found.derived or not self._was_read(found.topic))
+        ]
+        specs = self._specs(missing, catalog)
+        try:
+            self._admin.create(*specs)
+            return None
+        except HoldfastError:
+            return self._make_alone(specs)
+
+    def _make_alone(self, specs: Iterable[TopicSpec]) -> HoldfastError | None:
+        problem: HoldfastError | None = None
+        for spec in specs:
+            try:
+                self._admin.create(spec)
+            except HoldfastError as error:
+                problem = error
+        return problem
+
+    def _specs(self, objects: Iterable[CatalogObject], catalog: Catalog) -> list[TopicSpec]:
+        wanted = {found.topic: self._spec(found, found.topic, catalog) for found in objects if found.topic is not None}
+        return list(wanted.values())
+
+    def _spec(self, found: CatalogObject, topic: TopicName, catalog: Catalog) -> TopicSpec:
+        settings = found.topic_settings
+        partitions = settings.partitions or self._partitions_of_source(found, catalog) or DEFAULT_PARTITIONS
+        config = dict(COMPACTED) if isinstance(found, Table) and found.derived else {}
+        if settings.retention_ms is not None:
+            config["retention.ms"] = str(settings.retention_ms)
+        return TopicSpec(name=topic, partitions=partitions, replication=settings.replicas, config=config)
+
+    def _partitions_of_source(self, found: CatalogObject, catalog: Catalog) -> int | None:
+        """A derived topic has as many partitions as what it is derived from."""
+        origin = catalog.origin(found)
+        while origin is not None and origin.topic is None:
+            origin = catalog.origin(origin)
+        if origin is None or origin.topic is None:
+            return None
+        known = self._admin.describe([origin.topic]).get(origin.topic)
+        return known.partitions if known else None
