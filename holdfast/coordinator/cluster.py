@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 
@@ -23,8 +23,8 @@ from holdfast.coordinator.intake import Intake, as_ends, as_moved, length
 from holdfast.coordinator.publishing import OutboxStore, Publishing
 from holdfast.coordinator.slices import Partition
 from holdfast.crash import crash_point
-from holdfast.errors import HoldfastError, ReadError, TopicChanged
-from holdfast.kafka.admin import Admin
+from holdfast.errors import HoldfastError, KafkaError, ReadError, TopicChanged
+from holdfast.kafka.admin import Admin, Topic
 from holdfast.names import CollectionId, ObjectName, QueryId, TopicName
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.functions.registry import CURRENT, Release
@@ -83,7 +83,8 @@ class Cluster:
         """Run what the catalog has and no longer run what it has not."""
         self._catalog = catalog
         self._remove(catalog)
-        self._follow_topics(catalog)
+        with suppress(KafkaError):  # It is told by what follows the topics.
+            self._find_topics(catalog)
         for found in catalog.objects.values():
             self.dataflow.declare(found.name, found.topic, kept=found.kept)
             keeper = QueryId(f"TABLE_{found.name}")
@@ -92,6 +93,7 @@ class Cluster:
                 continue
             if self._made_of.get(keeper) != made_of:
                 self._start_anew(keeper, partial(_table_program, found), made_of, topics={found.topic})
+        self._follow_topics(catalog)
         for entry in catalog.queries.values():
             topics = self._topics_of(entry)
             if entry.state is QueryState.INCOMPATIBLE:
@@ -329,9 +331,8 @@ class Cluster:
 
     def _follow_topics(self, catalog: Catalog) -> None:
         """Read every topic that others write: a new one from its present end, what is before is for backfills."""
-        wanted = {o.topic for o in catalog.objects.values() if not o.derived and o.topic is not None}
         ends = self._remap()
-        topics = self._admin.describe(wanted)
+        topics = self._find_topics(catalog)
         partitions = [(t.name, p) for t in topics.values() for p in range(t.partitions)]
         known = {topic for topic in topics if self.topics.was_read(topic)}
         new = [p for p in partitions if p not in ends or p[0] not in known]
@@ -342,10 +343,17 @@ class Cluster:
             stage.remap(as_moved(found))
             self._commit(stage, Outcome())
             ends = self._remap()
-        self.topics.compare(wanted, topics)
+        self.topics.learn(topics)
         for topic in self.topics.lost:
             self._stop_readers(topic)
         self._intake.follow({p: ends[p] for p in partitions if p[0] not in self.topics.lost})
+
+    def _find_topics(self, catalog: Catalog) -> Mapping[TopicName, Topic]:
+        """The topics that others write and that are there; which are lost is known then."""
+        wanted = {o.topic for o in catalog.objects.values() if not o.derived and o.topic is not None}
+        found = self._admin.describe(wanted)
+        self.topics.compare(wanted, found)
+        return found
 
     def _stop_readers(self, topic: TopicName) -> None:
         """Stop the queries of a topic that is lost, each where it is."""

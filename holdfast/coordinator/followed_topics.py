@@ -27,20 +27,24 @@ class FollowedTopics:
         return self._store.get(f"topic/{topic}") is not None
 
     def compare(self, wanted: Set[TopicName], there: Mapping[TopicName, Topic]) -> None:
-        """Learn the ids of new topics; one that is gone, or has not the id that it had, is lost."""
+        """Find what is lost: a topic that is gone, or has not the id that it had."""
         for name in wanted:
             known, now = self._store.get(f"topic/{name}"), there.get(name)
             if self._store.get(f"lost/{name}") is not None:
                 continue
-            if known is None and now is not None:
-                self._store.put(f"topic/{name}", now.id)
-            elif known is not None and now is None:
+            if known is None or (now is not None and now.id == known):
+                self.lost.pop(name, None)
+            elif now is None:
                 self.lost[name] = _told(f'topic "{name}" was deleted (its id was {known})')
-            elif known is not None and now is not None and now.id != known:
+            else:
                 said = f'topic "{name}" was deleted and made anew (its id was {known}, now it is {now.id})'
                 self.lost[name] = _told(said)
-            else:
-                self.lost.pop(name, None)
+
+    def learn(self, there: Mapping[TopicName, Topic]) -> None:
+        """Remember the ids of topics that are followed from now on."""
+        for name, topic in there.items():
+            if not self.was_read(name):
+                self._store.put(f"topic/{name}", topic.id)
 
     def truncated(self, topic: TopicName, reason: str) -> None:
         """A topic no longer has what was to be read next."""

@@ -14,13 +14,12 @@ from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
 from holdfast.coordinator.cluster import Cluster
 from holdfast.errors import HoldfastError, NotYetSupported, ReadError
-from holdfast.names import QueryId, TopicName
+from holdfast.names import TopicName
 from holdfast.planner import plan as planning
 from holdfast.planner.plan import plan
 from holdfast.planner.query import plan_steps
 from holdfast.runtime.plan.codec import encode
 from holdfast.runtime.plan.steps import ExpressionText, Step, StepProperties, StreamFilter
-from holdfast.runtime.progress import Status
 from holdfast.runtime.spark.session import Sessions
 from holdfast.runtime.store.duckdb.store import open_store
 from holdfast.sql.bind import bind
@@ -130,10 +129,11 @@ def test_a_command_that_is_written_stands_though_setting_it_up_fails_at_first(
     assert service.catalog.find("T") is not None
     for _ in range(5):
         assert built.acquire(timeout=60)
-    assert service._cluster.status(QueryId("TABLE_T")).status is Status.BUILDING
-    fails.clear()
     bound = bind(next(iter(statements("SELECT * FROM t;"))).statement, service.catalog, {})
     assert isinstance(bound, BoundSelect)
+    with pytest.raises(ReadError, match="still building"):
+        service.pull(bound)
+    fails.clear()
     deadline = time.monotonic() + 60
     found: list[dict[str, object]] = []
     while not found and time.monotonic() < deadline:

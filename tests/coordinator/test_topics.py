@@ -173,7 +173,7 @@ def test_a_failed_query_over_a_derived_stream_repeats_nothing(
     ("statement", "error", "message"),
     [
         ("CREATE STREAM `a b` AS SELECT * FROM s;", BindError, "'a b' cannot be the name of a topic"),
-        ("CREATE STREAM more WITH (REPLICAS = 3) AS SELECT * FROM s;", KafkaError, "cannot be created"),
+        ("CREATE STREAM {0}_more WITH (REPLICAS = 3) AS SELECT * FROM s;", KafkaError, "cannot be created"),
         ("CREATE STREAM more WITH (KAFKA_TOPIC='{0}_two') AS SELECT * FROM s;", None, ""),
         (
             "CREATE STREAM more WITH (KAFKA_TOPIC='{0}_two', PARTITIONS=3) AS SELECT * FROM s;",
