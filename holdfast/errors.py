@@ -34,7 +34,8 @@
     │   └── StaleStore          58P02   the store is older than what sink topics have of it
     ├── BackupError             58P03   a backup cannot be made, or cannot be restored
     ├── KafkaError              08000   Kafka cannot be reached or refuses
-    │   └── TopicChanged        55000   a topic was recreated or truncated under a query
+    │   ├── TopicChanged        55000   a topic was recreated or truncated under a query
+    │   └── CommandInDoubt      08007   Kafka did not say whether a statement was written
     └── ServiceTaken            55006   another server runs with this service id
 
 Messages are short and lower case; detail and hint are sentences.
@@ -361,6 +362,19 @@ class TopicChanged(KafkaError):
     """A topic was recreated or truncated under a query that had read it."""
 
     sqlstate = "55000"
+
+
+class CommandInDoubt(KafkaError):
+    """Kafka did not say whether a command was written."""
+
+    sqlstate = "08007"
+
+    def __init__(self, problem: KafkaError) -> None:
+        super().__init__(
+            "it is not known whether the statement took effect",
+            detail=problem.detail or f"{problem.message[:1].upper()}{problem.message[1:]}.",
+            hint="Once Kafka answers again it is done if it was written: look before you repeat it.",
+        )
 
 
 class ServiceTaken(HoldfastError):

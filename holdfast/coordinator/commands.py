@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import assert_never
 
-from holdfast.catalog.commands import Command, apply, encode_command
+from holdfast.catalog.commands import Command, apply, decode_command, encode_command
 from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.coordinator.cluster import Cluster
@@ -91,6 +91,7 @@ class Commands:
 
     def execute(self, statement: Statement, text: str, properties: Mapping[str, str]) -> Done:
         """Bind, plan, check, write, then do: a statement that fails leaves nothing behind."""
+        self._take_missed()
         bound = bind(statement, self.catalog, properties)
         if isinstance(bound, BoundNothing):
             return Done(bound.notice, -1)
@@ -118,6 +119,7 @@ class Commands:
 
     def commit(self, draft: Draft) -> list[tuple[Changing, Done]]:
         """Do what a transaction says, by one record of the command topic: all of it or nothing."""
+        self._take_missed()
         before, number = self.catalog, self._next_number
         planned = draft.planned(before, number=number, store_id=self._store_id)
         self._topics.check(before, planned.after)
@@ -151,8 +153,17 @@ class Commands:
             raise
 
     def settle(self) -> None:
-        """Set up again what could not be; between ticks."""
+        """Set up again what could not be, and what a statement has done that seemed to fail; between ticks."""
+        self._take_missed()
         if self._pending and time.monotonic() >= self._again_at:
+            self._set_up()
+
+    def _take_missed(self) -> None:
+        missed = self._log.missed()
+        for record in missed:
+            self.catalog = apply(self.catalog, decode_command(record.key, record.value, offset=record.offset))
+            self._next_number = record.offset + 1
+        if missed:
             self._set_up()
 
     def _set_up(self) -> None:

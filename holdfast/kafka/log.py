@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from holdfast.config import Settings
 from holdfast.crash import crash_point
-from holdfast.errors import TopicChanged
+from holdfast.errors import CommandInDoubt, KafkaError, TopicChanged
 from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.consumer import RangeReader
+from holdfast.kafka.problems import Fenced, TransactionAborted
 from holdfast.kafka.transactions import TransactionalProducer
 
 KEPT_FOR_EVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -32,6 +33,7 @@ class CommandLog:
         self._topic = settings.command_topic
         self._producer = TransactionalProducer(settings, f"holdfast-{settings.service_id}-commands", linger_ms=0)
         self._end = 0
+        self._in_doubt = False
 
     def open(self) -> None:
         """Make the topic if there is none, and fence a server that was here before."""
@@ -48,21 +50,46 @@ class CommandLog:
                 detail=f"Its first offset is {start}: something deleted what was before.",
                 hint="Restore the topic from a copy; the objects created by the lost commands are not known otherwise.",
             )
-        records = self._reader.read({partition: (start, max(end, self._end))})
-        return [
+        return self._read(start, end)
+
+    def append(self, key: bytes, value: bytes) -> int:
+        """Write a command; it is durable, and its offset known, when this returns.
+
+        `CommandInDoubt`: it may have been written all the same; `missed` will tell.
+        """
+        crash_point("before_command_append")
+        try:
+            self._producer.begin()
+            self._producer.produce(self._topic, value, key, partition=0)
+            self._end = self._producer.commit()[self._topic, 0]
+        except (TransactionAborted, Fenced):
+            raise
+        except KafkaError as error:
+            self._in_doubt = True
+            raise CommandInDoubt(error) from error
+        crash_point("after_command_append")
+        return self._end - 1
+
+    def missed(self) -> Sequence[CommandRecord]:
+        """What was written by an append that left it in doubt; raises while Kafka cannot say."""
+        if not self._in_doubt:
+            return []
+        self._producer.resolve()
+        partition = (self._topic, 0)
+        # As written, not as stable: a commit returns before the brokers have marked it.
+        found = self._read(self._end, self._admin.written([partition])[partition])
+        self._in_doubt = False
+        return found
+
+    def _read(self, start: int, end: int) -> Sequence[CommandRecord]:
+        records = self._reader.read({(self._topic, 0): (start, max(end, self._end))})
+        found = [
             CommandRecord(row["offset"], row["key"] or b"", row["value"], row["timestamp"] or 0)
             for row in records.select(["offset", "key", "value", "timestamp"]).to_pylist()
             if row["value"] is not None
         ]
-
-    def append(self, key: bytes, value: bytes) -> int:
-        """Write a command; it is durable, and its offset known, when this returns."""
-        crash_point("before_command_append")
-        self._producer.begin()
-        self._producer.produce(self._topic, value, key, partition=0)
-        self._end = self._producer.commit()[self._topic, 0]
-        crash_point("after_command_append")
-        return self._end - 1
+        self._end = max([self._end, *(record.offset + 1 for record in found)])
+        return found
 
     def close(self) -> None:
         self._producer.close()

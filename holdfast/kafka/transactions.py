@@ -89,6 +89,17 @@ class TransactionalProducer:
         self._retried("a transaction cannot be committed", self._producer.commit_transaction)
         return self._ends
 
+    def resolve(self) -> None:
+        """Bring a commit to its end that was not known: it has happened then, or never will."""
+        try:
+            self._producer.commit_transaction(ATTEMPT_SECONDS)
+        except KafkaException as cause:
+            if reported(cause).code() == Reported._STATE:  # There is none that was begun and not ended.
+                return
+            problem = self._failed("a transaction cannot be committed", cause)
+            if not isinstance(problem, TransactionAborted):
+                raise problem from cause
+
     def abort(self) -> None:
         """Give the transaction up; none of it will be read."""
         self._retried("a transaction cannot be aborted", self._producer.abort_transaction)

@@ -13,7 +13,7 @@ from holdfast.catalog.commands import Command, CommandAction, CommandId, encode_
 from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
 from holdfast.coordinator.cluster import Cluster
-from holdfast.errors import HoldfastError, NotYetSupported, ReadError
+from holdfast.errors import CommandInDoubt, HoldfastError, KafkaError, NotYetSupported, ReadError
 from holdfast.names import TopicName
 from holdfast.planner import plan as planning
 from holdfast.planner.plan import plan
@@ -141,3 +141,20 @@ def test_a_command_that_is_written_stands_though_setting_it_up_fails_at_first(
             found = service.pull(bound).rows.to_pylist()
         time.sleep(0.1)
     assert found == [{"r0": "a", "r1": 1}]
+
+
+def test_a_statement_that_was_written_though_kafka_did_not_say_so_takes_effect(
+    service: Service, new_topic: Callable[[], TopicName], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = service._log._producer.commit
+
+    def cut_off() -> None:
+        commit()
+        raise KafkaError("Kafka is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(service._log._producer, "commit", cut_off)
+        with pytest.raises(CommandInDoubt, match="not known whether"):
+            execute(service, SOURCE.format(new_topic()))
+    execute(service, TOTALS)
+    assert {found.name for found in service.catalog.objects.values()} >= {"S", "TOTALS"}

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from holdfast.errors import TopicChanged
+from holdfast.errors import CommandInDoubt, KafkaError, TopicChanged
 from holdfast.kafka.clients import kafka_client
 from holdfast.kafka.log import CommandLog
 from holdfast.kafka.problems import Fenced
@@ -85,3 +85,39 @@ def test_a_kill_around_an_append(point, kept, logs, settings):
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert [record.value for record in logs().read_all()] == kept
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_an_append_whose_end_is_not_known_is_found_out_later(logs, monkeypatch, written):
+    log = logs()
+    log.append(b"k", b"1")
+    commit = log._producer.commit
+
+    def cut_off():
+        if written:
+            commit()
+        raise KafkaError("Kafka is away")
+
+    monkeypatch.setattr(log._producer, "commit", cut_off)
+    with pytest.raises(CommandInDoubt):
+        log.append(b"k", b"2")
+    monkeypatch.undo()
+    if not written:
+        log._producer.abort()
+    assert [record.value for record in log.missed()] == ([b"2"] if written else [])
+    assert log.missed() == []
+    log.append(b"k", b"3")
+    assert [record.value for record in log.read_all()] == ([b"1", b"2", b"3"] if written else [b"1", b"3"])
+
+
+def test_a_commit_that_was_cut_off_is_brought_to_its_end(logs, monkeypatch):
+    log = logs()
+
+    def cut_off():
+        raise KafkaError("Kafka is away")
+
+    monkeypatch.setattr(log._producer, "commit", cut_off)
+    with pytest.raises(CommandInDoubt):
+        log.append(b"k", b"1")
+    monkeypatch.undo()
+    assert [record.value for record in log.missed()] == [b"1"]
