@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka import KafkaError as Reported
@@ -19,7 +20,7 @@ from holdfast.config import Settings
 from holdfast.crash import crash_point
 from holdfast.errors import KafkaError, TopicChanged
 from holdfast.kafka.clients import kafka_client
-from holdfast.kafka.problems import client_log, reported, told
+from holdfast.kafka.problems import OUT_OF_REACH, REFUSALS, client_log, reported, told
 from holdfast.kafka.records import Partition
 from holdfast.names import TopicName
 
@@ -59,21 +60,36 @@ class Admin:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._client = AdminClient(dict(kafka_client(settings)), logger=client_log)
+        self._refused: tuple[float, Reported] | None = None
+        properties: dict[str, Any] = {**kafka_client(settings), "error_cb": self._heard}
+        self._client = AdminClient(properties, logger=client_log)
+
+    def _heard(self, error: Reported) -> None:
+        if error.code() in REFUSALS:
+            self._refused = time.monotonic(), error
+
+    def _told(self, doing: str, cause: KafkaException) -> KafkaError:
+        """The error of a call; to the call, brokers that refuse a client are only out of reach."""
+        self._client.poll(0)
+        if self._refused is not None and reported(cause).code() in OUT_OF_REACH:
+            heard, refused = self._refused
+            if time.monotonic() - heard < 2 * SECONDS:
+                return told(doing, refused)
+        return told(doing, cause)
 
     def topics(self) -> Sequence[TopicName]:
         """The names of all topics, in order."""
         try:
             return sorted(TopicName(name) for name in self._client.list_topics(timeout=SECONDS).topics)
         except KafkaException as cause:
-            raise told("the topics of Kafka cannot be listed", cause) from cause
+            raise self._told("the topics of Kafka cannot be listed", cause) from cause
 
     def cluster_id(self) -> str:
         """The id that the Kafka cluster gives itself."""
         try:
             return str(self._client.describe_cluster(request_timeout=SECONDS).result().cluster_id)
         except KafkaException as cause:
-            raise told("Kafka cannot be asked for its id", cause) from cause
+            raise self._told("Kafka cannot be asked for its id", cause) from cause
 
     def describe(self, names: Iterable[TopicName]) -> Mapping[TopicName, Topic]:
         """The topics among `names` that exist, in one call."""
@@ -87,7 +103,7 @@ class Admin:
                 description = futures[name].result()
             except KafkaException as cause:
                 if reported(cause).code() not in (Reported.UNKNOWN_TOPIC_OR_PART, Reported._UNKNOWN_TOPIC):
-                    raise told(f'topic "{name}" cannot be described', cause) from cause
+                    raise self._told(f'topic "{name}" cannot be described', cause) from cause
                 continue
             replicas = tuple(len(partition.replicas) for partition in description.partitions)
             found[name] = Topic(name, str(description.topic_id), len(description.partitions), replicas)
@@ -99,7 +115,7 @@ class Admin:
         try:
             found = self._client.describe_configs([resource], request_timeout=SECONDS)[resource].result()
         except KafkaException as cause:
-            raise told(f'the settings of topic "{name}" cannot be asked for', cause) from cause
+            raise self._told(f'the settings of topic "{name}" cannot be asked for', cause) from cause
         return {key: str(entry.value) for key, entry in found.items()}
 
     def readers(self) -> Mapping[TopicName, tuple[int, int]]:
@@ -121,7 +137,7 @@ class Admin:
                 for topic in (topic for topics in reading for topic in topics):
                     consumers[topic] = consumers.get(topic, 0) + 1
         except KafkaException as cause:
-            raise told("the consumer groups of Kafka cannot be listed", cause) from cause
+            raise self._told("the consumer groups of Kafka cannot be listed", cause) from cause
         return {topic: (consumers[topic], groups[topic]) for topic in consumers}
 
     def changes(self, ids: Mapping[TopicName, str]) -> Mapping[TopicName, TopicChanged]:
@@ -167,7 +183,7 @@ class Admin:
                 future.result()
             except KafkaException as cause:
                 if reported(cause).code() != Reported.TOPIC_ALREADY_EXISTS:
-                    raise told(f'topic "{name}" cannot be created', cause) from cause
+                    raise self._told(f'topic "{name}" cannot be created', cause) from cause
 
     def delete(self, *names: TopicName) -> None:
         """Delete topics; one that does not exist is fine."""
@@ -179,7 +195,7 @@ class Admin:
                 future.result()
             except KafkaException as cause:
                 if reported(cause).code() != Reported.UNKNOWN_TOPIC_OR_PART:
-                    raise told(f'topic "{name}" cannot be deleted', cause) from cause
+                    raise self._told(f'topic "{name}" cannot be deleted', cause) from cause
 
     def starts(self, partitions: Iterable[Partition]) -> Mapping[Partition, int]:
         """The first offset that each partition still has."""
@@ -214,7 +230,8 @@ class Admin:
                 except KafkaException as cause:
                     # A topic that was just made is known before it has a leader.
                     if reported(cause).code() not in LEADERLESS or time.monotonic() > deadline:
-                        raise told(f'the offsets of topic "{partition.topic}" cannot be asked for', cause) from cause
+                        doing = f'the offsets of topic "{partition.topic}" cannot be asked for'
+                        raise self._told(doing, cause) from cause
             if left:
                 time.sleep(0.02)
         return found

@@ -27,6 +27,10 @@ class TransactionAborted(KafkaError):
 
 FENCED = frozenset({Reported._FENCED, Reported.PRODUCER_FENCED, Reported.INVALID_PRODUCER_EPOCH})
 
+OUT_OF_REACH = frozenset({Reported._TRANSPORT, Reported._ALL_BROKERS_DOWN, Reported._TIMED_OUT})
+REFUSALS = frozenset({Reported._AUTHENTICATION, Reported._SSL})
+"""Why a client is kept out, where a call of it only says that no broker can be reached."""
+
 UNREACHABLE = "Check that Kafka runs at the address given by --kafka, and that this machine may reach it."
 REFUSED = "Check security.protocol, sasl.mechanism and the credentials in the [kafka] settings."
 HINTS: Mapping[int, str] = {
