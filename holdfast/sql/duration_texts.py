@@ -12,8 +12,8 @@ UNITS_MS = {
 }
 EXAMPLES = "Write it as '1h', '90 minutes' or '1 day 6 hours'."
 
-_CLOCK = r"(?P<h>\d+):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d)(?:\.(?P<ms>\d{1,3}))?)?"
-_PART = re.compile(rf"\s*(?:{_CLOCK}|(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-zA-Z]+))\s*")
+_CLOCK = r"(?P<h>\d{1,9}):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d)(?:\.(?P<ms>\d{1,3}))?)?"
+_PART = re.compile(rf"\s*(?:{_CLOCK}|(?P<number>\d{{1,18}}(?:\.\d+)?)\s*(?P<unit>[a-zA-Z]+))\s*")
 
 
 def duration_ms(text: str) -> int | None:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from holdfast.catalog.objects import TopicSettings
 from holdfast.errors import BadTime, BindError, Feature, NotYetSupported, Position, UnknownProperty
 from holdfast.names import TopicName, folded
-from holdfast.runtime.plan.windows import Duration, OutputRefinement, WindowInfo, WindowTime, WindowType
+from holdfast.runtime.plan.windows import Duration, OutputRefinement, WindowInfo, WindowType
 from holdfast.sql.duration_texts import EXAMPLES, duration_ms
+from holdfast.sql.spans import UNITS, span_of
 from holdfast.sql.statements import Property
-from holdfast.sql.transform_query import UNITS
 
 COMMON = (
     "KAFKA_TOPIC",
@@ -48,6 +48,7 @@ NAMED_DELIMITERS = ("SPACE", "TAB")
 MAX_TOPIC_NAME = 249
 MAX_RETAIN_MS = 10 * 366 * 86_400_000
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+\Z")
+_WHOLE = re.compile(r"\d{1,18}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +158,7 @@ def _number(item: Property | None, *, least: int) -> int | None:
     if item is None:
         return None
     value = item.value
-    if isinstance(value, str) and re.fullmatch(r"-?\d+", value):
+    if isinstance(value, str) and _WHOLE.fullmatch(value.removeprefix("-")):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise _wrong(item, f"a whole number of at least {least}")
@@ -228,9 +229,9 @@ def _window(kind: Property | None, size: Property | None) -> WindowInfo | None:
 def _duration(item: Property) -> Duration:
     words = str(item.value).split()
     unit = UNITS.get(words[1].upper().removesuffix("S")) if len(words) == 2 else None
-    if unit is None or not words[0].isdecimal():
+    if unit is None or not _WHOLE.fullmatch(words[0]):
         raise _wrong(item, "a number and a unit of time, such as '10 SECONDS'")
-    return Duration.of(WindowTime(value=int(words[0]), time_unit=unit).timedelta)
+    return Duration.of(span_of(int(words[0]), unit, item.position).timedelta)
 
 
 def _upper(text: str | None) -> str | None:

@@ -11,9 +11,10 @@ from holdfast.errors import Position, SyntaxProblem, nearest
 from holdfast.runtime.expressions.transform import ExpressionTransformer, position_of, unquote
 from holdfast.runtime.expressions.tree import BooleanLiteral, Call, Expression, StringLiteral
 from holdfast.runtime.plan.steps import JoinType
-from holdfast.runtime.plan.windows import HoppingWindow, SessionWindow, TimeUnit, TumblingWindow, WindowTime
+from holdfast.runtime.plan.windows import HoppingWindow, SessionWindow, TumblingWindow, WindowTime
 from holdfast.sql import statements as sql
 from holdfast.sql.moments import INTERVAL
+from holdfast.sql.spans import UNITS, span_of
 
 Children = list[Any]
 T = TypeVar("T")
@@ -39,7 +40,6 @@ ORDER = {
     for name in names
 }
 """The clauses of a query, by their place in it."""
-UNITS = {unit.value.removesuffix("S"): unit for unit in TimeUnit if unit.value not in ("NANOSECONDS", "MICROSECONDS")}
 JOINS = {"INNER": JoinType.INNER, "LEFT": JoinType.LEFT, "RIGHT": JoinType.RIGHT, "FULL": JoinType.OUTER}
 
 
@@ -228,7 +228,7 @@ class QueryTransformer(ExpressionTransformer):
         if found is None:
             hint = nearest(str(unit), [str(known) for known in UNITS.values()], plural="units")
             raise SyntaxProblem(f'"{unit}" is not a unit of time', hint=hint, position=position_of(unit))
-        return WindowTime(value=int(str(number)), time_unit=found)
+        return span_of(int(str(number)), found, position_of(number))
 
     # ---- windows
 

@@ -88,6 +88,8 @@ def test_a_time_that_is_none_says_how_to_write_one():
         ("1", None),
         ("1 fortnight", None),
         ("1h and more", None),
+        (f"{'9' * 5000} days", None),
+        (f"{'9' * 5000}:00", None),
     ],
 )
 def test_durations(text, milliseconds):

@@ -322,6 +322,8 @@ def test_a_text_of_blanks_and_comments_has_no_statements():
         ("SELECT 'abc", "unterminated string", "End it with a single quote.", (1, 8)),
         ("SELECT a FROM t LIMIT 1 WHERE a = 1", "WHERE must come before LIMIT", None, (1, 25)),
         ("SELECT a FROM t WHERE a WHERE b", "WHERE is given twice", None, (1, 25)),
+        (f"SELECT a FROM t LIMIT {'9' * 5000}", "a whole number has at most 4300 digits",
+         "A DECIMAL holds 38 digits, a DOUBLE numbers up to 1.7976931348623157E308.", (1, 23)),
         ("SELECT a FROM t LIMIT 99999999999", "a LIMIT must be at most 2147483647", None, (1, 23)),
         ("CREATE STREAM s (a INTT) WITH (x=1)", 'type "INTT" does not exist', 'Did you mean "INT"?', (1, 20)),
         ("CREATE SOURCE STREAM s AS SELECT * FROM t", "a SOURCE STREAM cannot be created from a query",

@@ -31,6 +31,8 @@ OPENING_WORDS = frozenset({"AT", "CASE", "CAST", "FALSE", "NOT", "NULL", "TRUE"}
 
 SYNONYMS = {"!=": "<>"}
 NUMBERS = frozenset({"INTEGER", "DECIMAL", "DOUBLE"})
+MAX_DIGITS = 4_300
+"""Of a whole number: what Python reads."""
 
 _BLANK = re.compile(r"(?:\s+|--[^\n]*|/\*.*?\*/)*", re.DOTALL)
 
@@ -101,6 +103,8 @@ class SqlLexer(Lexer):
                 kind = self._symbols[value]
             elif kind in NUMBERS and offset < end and (text[offset].isalpha() or text[offset] == "_"):
                 raise digit_name(text, start)
+            elif kind == "INTEGER" and offset - start > MAX_DIGITS:
+                raise long_number(text, start)
             position = lines.position(start)
             assert kind is not None
             lexer_state.last_token = Token(kind, value, start, position.line, position.column, end_pos=offset)
@@ -160,5 +164,14 @@ def digit_name(text: str, offset: int) -> SyntaxProblem:
     return SyntaxProblem(
         f'a name cannot start with a digit: "{name}"',
         hint=f"Write it in back-quotes: `{name}`.",
+        position=Lines(text).position(offset),
+    )
+
+
+def long_number(text: str, offset: int) -> SyntaxProblem:
+    """The error for a number that no type can hold."""
+    return SyntaxProblem(
+        f"a whole number has at most {MAX_DIGITS} digits",
+        hint="A DECIMAL holds 38 digits, a DOUBLE numbers up to 1.7976931348623157E308.",
         position=Lines(text).position(offset),
     )
