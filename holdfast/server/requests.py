@@ -11,6 +11,7 @@ import orjson
 from starlette.requests import HTTPConnection, Request
 
 from holdfast.server.problems import Code, Problem
+from holdfast.sql.session import plain_name
 
 MAX_BODY = 16 << 20
 MAX_TEXT = 1 << 20
@@ -21,7 +22,6 @@ READ_ANYWAY = 4 * MAX_BODY
 JSON_TYPES = ("application/json", "application/vnd.ksql.v1+json", "application/x-www-form-urlencoded", "")
 """The last two are what curl sends by default and what ksqlDB's Java client sends; the body is JSON all the same."""
 LINE_TYPES = (*JSON_TYPES, "application/vnd.ksqlapi.delimited.v1")
-STREAMS_PREFIX = "ksql.streams."
 
 
 class Form(StrEnum):
@@ -136,7 +136,7 @@ def asked(body: Mapping[str, Any], *names: str) -> Asked:
     variables = {name.upper(): value for name, value in named(body, "sessionVariables").items()}
     return Asked(
         text,
-        {name.removeprefix(STREAMS_PREFIX): value for name, value in properties.items()},
+        {plain_name(name): value for name, value in properties.items()},
         named(body, "requestProperties"),
         variables,
     )

@@ -1,6 +1,7 @@
 """From statements to bound statements: names, types and rules are checked here, against one catalog."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import assert_never
 
 from holdfast.catalog.objects import NO_PROPERTIES, QueryEntry
@@ -33,7 +34,7 @@ from holdfast.sql.bound import (
     BoundTerminate,
     SelectKind,
 )
-from holdfast.sql.session import check_property
+from holdfast.sql.session import check_property, plain_name
 
 __all__ = ["bind", "bind_select"]
 
@@ -137,10 +138,10 @@ def _bind(statement: sql.Statement, catalog: Catalog, properties: Mapping[str, s
             return statement
         case sql.SetProperty():
             check_property(statement.name, statement.value, position=statement.position)
-            return statement
+            return replace(statement, name=plain_name(statement.name))
         case sql.UnsetProperty():
             check_property(statement.name, None, position=statement.position)
-            return statement
+            return replace(statement, name=plain_name(statement.name))
         case sql.Show(on=sql.Identifier() as on):
             if on.text not in catalog.views:
                 catalog.relation(on.text, position=on.position)

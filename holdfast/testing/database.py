@@ -49,7 +49,7 @@ from holdfast.sql.bound import (
 )
 from holdfast.sql.bound_read import BoundRead
 from holdfast.sql.parse import ParsedStatement
-from holdfast.sql.session import KEPT
+from holdfast.sql.session import KEPT, plain_name
 from holdfast.sql.statements import SetProperty, UnsetProperty
 from holdfast.testing.topics import Topics, Written
 from holdfast.testing.wire import Wire
@@ -67,7 +67,7 @@ class Database:
 
     def __init__(self, engine: Engine, properties: Mapping[str, str]) -> None:
         self._engine = engine
-        self.properties = dict(properties)
+        self.properties = {plain_name(name): value for name, value in properties.items()}
         self.catalog: Catalog = EMPTY
         self.topics = Topics()
         self.wires: dict[TopicName, Wire] = {}

@@ -125,6 +125,37 @@ def test_set_holds_for_the_statements_after_it(http: httpx.Client, service: Fake
     assert unset["properties"] == [{"name": "holdfast.progress", "scope": "KSQL", "value": "true"}]
 
 
+@pytest.mark.parametrize("prefix", ["ksql.streams.", "consumer.", "ksql.streams.consumer."])
+def test_a_property_is_the_same_with_the_prefixes_of_kafka_streams(http: httpx.Client, prefix: str) -> None:
+    name, told = f"{prefix}auto.offset.reset", {"name": "auto.offset.reset", "scope": "KSQL", "value": "latest"}
+    assert one(http, f"SET '{name}'='latest';")["properties"] == [told]
+    assert run(http, f"SET '{name}'='latest'; UNSET '{name}';").json()[1]["properties"] == []
+    assert run(http, "UNSET 'holdfast.progress'", streamsProperties={name: "latest"}).json()[0]["properties"] == [told]
+    assert run(http, f"SET '{name}'='newest';").json()["hint"] == "It is one of: earliest, latest."
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "processing.guarantee",
+        "cache.max.bytes.buffering",
+        "ksql.streams.commit.interval.ms",
+        "ksql.streams.num.stream.threads",
+        "ksql.streams.producer.linger.ms",
+        "ksql.query.pull.table.scan.enabled",
+        "ksql.streams.shutdown.timeout.ms",
+    ],
+)
+def test_what_scripts_for_ksqldb_set_can_be_set(http: httpx.Client, name: str) -> None:
+    assert run(http, f"SET '{name}'='1'; SHOW STREAMS;").status_code == 200
+    assert http.get(f"/is_valid_property/{name}").json() is True
+
+
+def test_a_value_that_would_change_what_is_computed_is_refused(http: httpx.Client) -> None:
+    assert run(http, "SET 'ksql.timestamp.throw.on.invalid'='false';").status_code == 200
+    assert run(http, "SET 'ksql.timestamp.throw.on.invalid'='true';").json()["hint"] == "It is one of: false."
+
+
 def test_set_of_what_does_not_exist_names_the_nearest(http: httpx.Client) -> None:
     unknown = run(http, "SET 'auto.ofset.reset'='latest';").json()
     assert (unknown["sqlstate"], unknown["hint"]) == ("22023", 'Did you mean "auto.offset.reset"?')
