@@ -56,6 +56,7 @@ RELEASE = "0.1.0"
 PARTITIONS = "holdfast.topic.partitions"
 REPLICAS = "holdfast.topic.replicas"
 RETENTION_MS = "holdfast.topic.retention.ms"
+CLEANUP_POLICY = "holdfast.topic.cleanup.policy"
 DELETE_TOPIC = "holdfast.topic.delete"
 RETAIN_MS = "holdfast.retain.history.ms"
 """How long a table keeps its history; empty when it is to be the default again."""
@@ -204,7 +205,12 @@ def hold_properties(hold: Hold) -> dict[str, str]:
 
 def topic_properties(settings: TopicSettings) -> dict[str, str]:
     """The properties with which a command remembers how its topic is to be created."""
-    values = {PARTITIONS: settings.partitions, REPLICAS: settings.replicas, RETENTION_MS: settings.retention_ms}
+    values = {
+        PARTITIONS: settings.partitions,
+        REPLICAS: settings.replicas,
+        RETENTION_MS: settings.retention_ms,
+        CLEANUP_POLICY: settings.cleanup_policy,
+    }
     return {name: str(value) for name, value in values.items() if value is not None}
 
 
@@ -467,7 +473,8 @@ def _topic_settings(properties: Mapping[str, str]) -> TopicSettings:
         text = properties.get(name, "")
         return int(text) if text.lstrip("-").isdecimal() else None
 
-    return TopicSettings(number(PARTITIONS), number(REPLICAS), number(RETENTION_MS))
+    policy = properties.get(CLEANUP_POLICY)
+    return TopicSettings(number(PARTITIONS), number(REPLICAS), number(RETENTION_MS), policy)
 
 
 def _text(value: jsontext.JsonValue) -> str | None:

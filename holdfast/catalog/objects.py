@@ -31,6 +31,7 @@ class TopicSettings:
     partitions: int | None = None
     replicas: int | None = None
     retention_ms: int | None = None
+    cleanup_policy: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,6 +77,8 @@ class WantedTopics:
         config = dict(COMPACTED) if isinstance(found, Table) and found.derived else {}
         if settings.retention_ms is not None:
             config["retention.ms"] = str(settings.retention_ms)
+        if settings.cleanup_policy is not None:
+            config["cleanup.policy"] = settings.cleanup_policy
         return TopicSpec(name=topic, partitions=partitions, replication=settings.replicas, config=config)
 
     def _partitions_of_source(self, found: CatalogObject, catalog: Catalog) -> int | None:

@@ -15,6 +15,7 @@ from holdfast.errors import Position, SyntaxProblem
 from holdfast.runtime.expressions.lexer import RESERVED, Lines, SqlLexer
 from holdfast.runtime.expressions.parse import read_grammar, syntax_problem
 from holdfast.runtime.expressions.transform import custom_types, position_of
+from holdfast.sql.advice import advice
 from holdfast.sql.explain_format import explain_format, format_at_end
 from holdfast.sql.statements import ExplainQuery, ExplainStatement, Refused, Select, Statement
 from holdfast.sql.transform import StatementTransformer
@@ -26,6 +27,7 @@ _END = "SEMICOLON"
 # Where these stand instead of an expression, something was left out.
 _EXPRESSION_ENDS = frozenset({"FROM", "WHERE", "GROUP", "HAVING", "LIMIT", "AS", "ON", "AND", "OR", "THEN", "END"})
 
+_OF_CONNECT = (("CONNECTORS",), ("SOURCE", "CONNECTORS"), ("SINK", "CONNECTORS"), ("CONNECTOR", "PLUGINS"))
 # Statements of ksqlDB, Materialize and later releases, by their leading words; the longest match names the refusal.
 _REFUSED = (
     ("ALTER", "SYSTEM"),
@@ -37,8 +39,7 @@ _REFUSED = (
     ("DROP", "CONNECTOR"),
     ("DROP", "SINK"),
     ("DROP", "SOURCE"),
-    ("LIST", "CONNECTORS"),
-    ("SHOW", "CONNECTORS"),
+    *((list_, *what) for list_ in ("LIST", "SHOW") for what in _OF_CONNECT),
 )
 _LONGEST = max(len(words) for words in _REFUSED)
 
@@ -151,7 +152,7 @@ class _Reader:
                 return refused
             if token is None or option:
                 problem.token = token or Token("$END", "")
-            raise _problem(self._text, problem) from None
+            raise _problem(self._text, problem, read[:-1]) from None
 
     def _rest(self) -> Iterator[Token]:
         """The tokens up to the end of the statement, unread by the grammar."""
@@ -192,9 +193,11 @@ class _Reader:
         return ParsedStatement(statement, self._text[start:end], self._lines.position(start))
 
 
-def _problem(text: str, problem: UnexpectedToken) -> SyntaxProblem:
+def _problem(text: str, problem: UnexpectedToken, before: list[Token]) -> SyntaxProblem:
     """The mistake in words; a misspelt keyword is told the nearest that fits, a reserved word how to be a name."""
     error = syntax_problem(text, problem, terminal_words())
+    if instead := advice(text, before, problem.token):
+        return SyntaxProblem(error.message, hint=instead, position=error.position)
     accepted = problem.accepts or problem.expected
     word = str(problem.token)
     keywords = sorted(terminal_words()[name] for name in accepted if terminal_words().get(name, "").isupper())

@@ -20,6 +20,7 @@ COMMON = (
     "PARTITIONS",
     "REPLICAS",
     "RETENTION_MS",
+    "CLEANUP_POLICY",
     "TIMESTAMP",
     "TIMESTAMP_FORMAT",
     "WRAP_SINGLE_VALUE",
@@ -32,7 +33,6 @@ OF_INSERTS = ("QUERY_ID",)
 
 # Properties of ksqlDB that this release does not have.
 LATER = (
-    "CLEANUP_POLICY",
     "KEY_PROTOBUF_NULLABLE_REPRESENTATION",
     "KEY_SCHEMA_FULL_NAME",
     "KEY_SCHEMA_ID",
@@ -44,10 +44,17 @@ LATER = (
     "VALUE_SCHEMA_ID",
 )
 
+POLICIES = ("compact", "delete")
 NAMED_DELIMITERS = ("SPACE", "TAB")
 MAX_TOPIC_NAME = 249
 MAX_RETAIN_MS = 10 * 366 * 86_400_000
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+\Z")
+_NUMBER_HINTS = {
+    "PARTITIONS": "Leave it out to have as many as the query's source, or a topic that is there.",
+    "REPLICAS": "Leave it out to have as many as Kafka gives by default.",
+    "RETENTION_MS": "Write -1 to keep records for ever.",
+}
+_QUERY_ID = re.compile(r"[A-Za-z0-9_]+")
 _WHOLE = re.compile(r"\d{1,18}")
 
 
@@ -128,6 +135,7 @@ def read_properties(properties: tuple[Property, ...], known: Sequence[str] = COM
             _number(given.get("PARTITIONS"), least=1),
             _number(given.get("REPLICAS"), least=1),
             _number(given.get("RETENTION_MS"), least=-1),
+            _policy(given.get("CLEANUP_POLICY")),
         ),
         timestamp=_column_name(_text(given.get("TIMESTAMP"))),
         timestamp_format=_text(given.get("TIMESTAMP_FORMAT")),
@@ -135,7 +143,7 @@ def read_properties(properties: tuple[Property, ...], known: Sequence[str] = COM
         key_delimiter=_delimiter(given.get("KEY_DELIMITER")),
         value_delimiter=_delimiter(given.get("VALUE_DELIMITER")),
         window=_window(given.get("WINDOW_TYPE"), given.get("WINDOW_SIZE")),
-        query_id=_upper(_text(given.get("QUERY_ID"))),
+        query_id=_query_id(given.get("QUERY_ID")),
         retain_ms=retained_ms(given.get("RETAIN_HISTORY")),
         positions={name: item.position for name, item in given.items()},
     )
@@ -161,8 +169,18 @@ def _number(item: Property | None, *, least: int) -> int | None:
     if isinstance(value, str) and _WHOLE.fullmatch(value.removeprefix("-")):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise _wrong(item, f"a whole number of at least {least}")
+        raise _wrong(item, f"a whole number of at least {least}", hint=_NUMBER_HINTS.get(item.name))
     return value
+
+
+def _policy(item: Property | None) -> str | None:
+    """One or both of Kafka's policies, as a topic has them."""
+    if item is None:
+        return None
+    words = [word.strip().lower() for word in str(item.value).split(",")]
+    if not set(words) <= set(POLICIES) or len(set(words)) < len(words):
+        raise _wrong(item, "'compact', 'delete' or 'compact,delete'")
+    return ",".join(sorted(words))
 
 
 def _flag(item: Property | None) -> bool | None:
@@ -188,6 +206,15 @@ def topic_name(name: str, position: Position | None, *, otherwise: str = "") -> 
             position=position,
         )
     return TopicName(name)
+
+
+def _query_id(item: Property | None) -> str | None:
+    text = _text(item)
+    if text is None or item is None:
+        return None
+    if not _QUERY_ID.fullmatch(text):
+        raise _wrong(item, "a name", hint='Use the letters a-z and A-Z, digits and "_".')
+    return text.upper()
 
 
 def _delimiter(item: Property | None) -> str | None:

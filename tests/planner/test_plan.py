@@ -247,13 +247,14 @@ def test_drop():
 
 
 def test_commands_carry_what_replay_needs():
-    (parsed,) = parse("CREATE STREAM s WITH (PARTITIONS=3, REPLICAS=2) AS SELECT * FROM views")
+    settings = "PARTITIONS=3, REPLICAS=2, CLEANUP_POLICY='compact'"
+    (parsed,) = parse(f"CREATE STREAM s WITH ({settings}) AS SELECT * FROM views")
     (command,) = commands_for(
         bind(parsed.statement, CATALOG), text=parsed.text, number=9, properties={"auto.offset.reset": "latest"}
     )
     assert str(command.id) == "stream/S/create"
     catalog = apply(CATALOG, command)
-    assert catalog.stream("S").topic_settings == TopicSettings(partitions=3, replicas=2)
+    assert catalog.stream("S").topic_settings == TopicSettings(3, 2, cleanup_policy="compact")
     assert catalog.queries["CSAS_S_9"].properties["auto.offset.reset"] == "latest"
     assert catalog.queries["CSAS_S_9"].plan == command.plan
 

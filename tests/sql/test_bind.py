@@ -92,11 +92,12 @@ def test_times_as_text(text, expected):
 def test_create_takes_formats_topic_settings_and_timestamp_from_its_properties():
     create = bound(
         "CREATE STREAM s (a INT KEY, b STRING) WITH (KAFKA_TOPIC='t', FORMAT='json', PARTITIONS='4', REPLICAS=1, "
-        "RETENTION_MS=-1, TIMESTAMP='b', TIMESTAMP_FORMAT='yyyy', WRAP_SINGLE_VALUE=FALSE)"
+        "RETENTION_MS=-1, CLEANUP_POLICY='Delete, compact', "
+        "TIMESTAMP='b', TIMESTAMP_FORMAT='yyyy', WRAP_SINGLE_VALUE=FALSE)"
     )
     assert isinstance(create, BoundCreateSource)
     target = create.target
-    assert target.topic_settings == TopicSettings(4, 1, -1)
+    assert target.topic_settings == TopicSettings(4, 1, -1, "compact,delete")
     assert target.timestamp == TimestampColumn(column="B", format="yyyy")
     assert (target.formats.key_format.format, target.formats.value_format.format) == ("JSON", "JSON")
     assert target.formats.key_features == (SerdeFeature.UNWRAP_SINGLES,)
