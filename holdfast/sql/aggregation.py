@@ -87,7 +87,12 @@ class Aggregation:
 
     def _check_group_by(self) -> None:
         if self.select.window is not None and not self.stream:
-            raise NotSupported("WINDOW is for streams, not for tables", position=self.select.window.position)
+            raise NotSupported(
+                "WINDOW is for streams, not for tables",
+                detail="A row of a table stands for its key, whenever it came.",
+                hint="Leave WINDOW out, or declare a stream over the table's topic and group that.",
+                position=self.select.window.position,
+            )
         for index, expression in enumerate(self.group_by):
             for call in aggregates(expression):
                 raise BindError(f"GROUP BY cannot have the aggregate {call.shown}", position=call.position)

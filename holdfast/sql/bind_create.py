@@ -26,6 +26,7 @@ from holdfast.sql.formats import KAFKA, NONE, build_formats, check_key, check_va
 from holdfast.sql.properties import OF_SOURCES, WithProperties, no_history, read_properties, topic_name
 from holdfast.sql.relation import RESERVED_COLUMNS, reserved
 from holdfast.sql.replacing import check_replaces_source, replaced_query
+from holdfast.sql.timestamp_formats import check_timestamp_format
 from holdfast.sql.windows import result_window
 from holdfast.types import Array, Column, Role, Scalar, Schema, Struct, StructField
 
@@ -280,10 +281,20 @@ def _check_columns(statement: sql.CreateSource) -> None:
         if column.name in seen:
             raise BindError(f'column "{column.name}" is declared twice', position=column.position)
         seen.add(column.name)
-    every = [column for column in statement.columns if column.marker is sql.Marker.HEADERS and column.header is None]
-    headers = [column for column in statement.columns if column.marker is sql.Marker.HEADERS]
-    if every and len(headers) > 1:
+    _check_headers([column for column in statement.columns if column.marker is sql.Marker.HEADERS])
+
+
+def _check_headers(headers: Sequence[sql.ColumnDefinition]) -> None:
+    if len(headers) > 1 and any(column.header is None for column in headers):
         raise BindError("a HEADERS column has all headers and must be the only one", position=headers[1].position)
+    for i, column in enumerate(headers):
+        same = next((other.name for other in headers[:i] if other.header == column.header), None)
+        if same is not None:
+            raise BindError(
+                f"HEADER('{column.header}') is declared twice, as {same} and as {column.name}",
+                hint="Leave one out.",
+                position=column.position,
+            )
 
 
 def _timestamp(with_: WithProperties, schema: Schema, relation: str) -> TimestampColumn | None:
@@ -320,6 +331,8 @@ def _check_timestamp_type(column: Column, pattern: str | None, position: Positio
         )
     if column.type is not Scalar.STRING and pattern is not None:
         raise BindError(f"TIMESTAMP_FORMAT is for a STRING, not for {column.type}", position=position)
+    if pattern is not None:
+        check_timestamp_format(pattern, position)
     if column.type not in (Scalar.BIGINT, Scalar.TIMESTAMP, Scalar.STRING):
         raise TypeMismatch(
             f'TIMESTAMP column "{column.name}" must be BIGINT, TIMESTAMP or STRING, not {column.type}',

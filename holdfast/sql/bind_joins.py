@@ -19,6 +19,7 @@ from holdfast.sql.relation import BoundSource, Relation
 from holdfast.sql.walk import column_refs
 from holdfast.types import Column, SqlType
 
+NO_KEY = "A row of the right table that no left row names would have no key: the key is that of the left table."
 SYNTHETIC_KEY = "ROWKEY"
 """The key of a join whose condition has no plain column that could be it."""
 
@@ -249,7 +250,7 @@ class _Condition:
             return False
         if left_key in equal_to_key(left):
             return False
-        self._refuse(JoinType.RIGHT, JoinType.OUTER, what="on a foreign key")
+        self._refuse(JoinType.RIGHT, JoinType.OUTER, what="on a foreign key", why=NO_KEY)
         if isinstance(left, BoundJoin):
             raise NotSupported(
                 f"a join on a foreign key must be the first of several: {self.text}",
@@ -277,12 +278,13 @@ class _Condition:
                 position=self.written.relation.position,
             )
 
-    def _refuse(self, *kinds: JoinType, what: str) -> None:
+    def _refuse(self, *kinds: JoinType, what: str, why: str | None = None) -> None:
         kind = self.written.kind
         if kind in kinds:
             written = "FULL OUTER" if kind is JoinType.OUTER else str(kind)
             raise NotSupported(
                 f"a join {what} cannot be {written}",
+                detail=why,
                 hint="INNER and LEFT joins can be done.",
                 position=self.written.position,
             )

@@ -1,13 +1,21 @@
 """CREATE TYPE and DROP TYPE."""
 
 from holdfast.catalog.snapshot import Catalog
-from holdfast.errors import DuplicateObject, UnknownObject
+from holdfast.errors import BindError, DuplicateObject, UnknownObject
+from holdfast.runtime.expressions.transform import BUILT_IN
 from holdfast.sql import statements as sql
 from holdfast.sql.bound import BoundCreateType, BoundDropType, BoundNothing
 
 
 def bind_create_type(statement: sql.CreateType, catalog: Catalog) -> BoundCreateType | BoundNothing:
     name = statement.name.text
+    if name.upper() in BUILT_IN:
+        raise BindError(
+            f'a type cannot be named "{name}"',
+            detail=f"{name.upper()} is a type already, and means the same everywhere.",
+            hint=f"Give it another name, for instance {name.upper()}_1.",
+            position=statement.name.position,
+        )
     if name in catalog.types:
         if statement.if_not_exists:
             return BoundNothing(f'type "{name}" already exists')

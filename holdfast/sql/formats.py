@@ -64,6 +64,9 @@ def check_value(name: str, values: Sequence[Column], *, position: Position | Non
     _check(name, values, side="value", hint="Write WITH (VALUE_FORMAT='JSON').", position=position)
 
 
+STRING_KEYS = "The keys of a MAP are texts there: write MAP<STRING, …>."
+
+
 def _check(name: str, columns: Sequence[Column], *, side: str, hint: str, position: Position | None) -> None:
     names = ", ".join(column.name for column in columns)
     if name == NONE and columns:
@@ -76,7 +79,7 @@ def _check(name: str, columns: Sequence[Column], *, side: str, hint: str, positi
         if not fits(name, column.type):
             raise BindError(
                 f'the {side} format {name} cannot hold column "{column.name}" of type {column.type}',
-                hint=hint,
+                hint=STRING_KEYS if name == JSON else hint,
                 position=position,
             )
 

@@ -66,7 +66,12 @@ def bind_partitioning(select: sql.Select, relation: Relation, *, stream: bool) -
     if select.group_by:
         raise BindError("a query cannot have both GROUP BY and PARTITION BY", position=position)
     if any(source.object.window is not None for source in relation.sources):
-        raise NotSupported("a windowed stream cannot be partitioned anew", position=position)
+        raise NotSupported(
+            "a windowed stream cannot be partitioned anew",
+            detail="Its window is a part of its key.",
+            hint="Aggregate it by the new key with GROUP BY.",
+            position=position,
+        )
     expressions = tuple(map(relation.resolve, select.partition_by))
     _check(expressions, select.partition_by)
     if isinstance(expressions[0], NullLiteral):

@@ -15,6 +15,7 @@ from holdfast.runtime.expressions.typing import infer, type_of
 from holdfast.runtime.functions.registry import CURRENT
 from holdfast.sql import statements as sql
 from holdfast.sql.aggregation import aggregates
+from holdfast.sql.moment_texts import check_moments
 from holdfast.sql.read_blocks import Block
 from holdfast.sql.read_names import Sight
 from holdfast.sql.row_functions import refuse_table_functions
@@ -50,7 +51,12 @@ class Expressions:
         return rewrite(resolved, change)
 
     def type_of(self, bound: Expression) -> SqlType:
-        return type_of(bound, self.scope)
+        found = type_of(bound, self.scope)
+        self._check_moments(bound)
+        return found
+
+    def _check_moments(self, bound: Expression) -> None:
+        check_moments(bound, lambda inner: infer(inner, self.scope))
 
     def text(self, bound: Expression) -> str:
         return render(bound, self.scope, self._dialect)
@@ -64,6 +70,7 @@ class Expressions:
 
     def filter(self, bound: Expression, *, clause: str) -> str:
         type_ = infer(bound, self.scope)
+        self._check_moments(bound)
         if type_ not in (Scalar.BOOLEAN, None):
             raise TypeMismatch(
                 f"{clause} must be BOOLEAN, not {type_}",

@@ -22,8 +22,9 @@ from holdfast.errors import (
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression, Lambda
-from holdfast.runtime.expressions.typing import type_of
+from holdfast.runtime.expressions.typing import infer, type_of
 from holdfast.sql import statements as sql
+from holdfast.sql.moment_texts import check_moments
 from holdfast.sql.time_texts import read_time_texts
 from holdfast.sql.walk import rewrite
 from holdfast.types import Column, Scalar, SqlType
@@ -170,7 +171,9 @@ class Relation:
         return rewrite(qualified, change)
 
     def type_of(self, resolved: Expression) -> SqlType:
-        return type_of(resolved, self.scope)
+        found = type_of(resolved, self.scope)
+        check_moments(resolved, lambda inner: infer(inner, self.scope))
+        return found
 
     def condition(self, expression: Expression, *, clause: str) -> Expression:
         """A resolved expression that must be BOOLEAN."""

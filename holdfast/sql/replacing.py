@@ -3,6 +3,9 @@
 from holdfast.catalog.objects import CatalogObject, QueryEntry, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import NotSupported, Position
+from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, TimestampColumn
+from holdfast.runtime.plan.presence import Absent, given
+from holdfast.runtime.plan.windows import OutputRefinement, WindowInfo
 from holdfast.sql.bound import Target
 from holdfast.types import Column
 
@@ -23,8 +26,10 @@ def replaced_query(target: Target, catalog: Catalog, position: Position | None) 
     if found is None:
         return None
     writers = catalog.writers(found.name)
-    if not found.derived or not writers:
+    if not found.derived:
         raise _refused(found, "No query keeps it: it reads a topic.", position)
+    if not writers:
+        raise _refused(found, f"Query {found.query}, which kept it, was terminated.", position)
     if len(writers) > 1:
         told = ", ".join(query.id for query in writers)
         raise _refused(found, f"Several queries write to it: {told}.", position)
@@ -40,10 +45,8 @@ def _check(found: CatalogObject, target: Target, position: Position | None) -> N
         "topic": (found.topic, target.topic),
         "key format": (found.formats.key_format, target.formats.key_format),
         "value format": (found.formats.value_format, target.formats.value_format),
-        "wrapping of keys and values": (
-            (found.formats.key_features, found.formats.value_features),
-            (target.formats.key_features, target.formats.value_features),
-        ),
+        "wrapping of keys": (found.formats.key_features, target.formats.key_features),
+        "wrapping of values": (found.formats.value_features, target.formats.value_features),
         "key": (found.schema.key, target.schema.key),
         "window": (found.window, target.window),
         "timestamp column": (found.timestamp, target.timestamp),
@@ -64,11 +67,26 @@ def _told(value: object) -> str:
     match value:
         case tuple() if all(isinstance(each, Column) for each in value):
             return f"({', '.join(map(str, value))})"
-        case None:
+        case tuple():
+            return ", ".join(map(str, value))
+        case None | Absent():
             return "none"
+        case WindowInfo():
+            return _window(value)
+        case FormatInfo(format=name, properties=FormatProperties(delimiter=str(delimiter))):
+            return f"{name} with '{delimiter}'"
+        case FormatInfo(format=name):
+            return name
+        case TimestampColumn(column=name, format=pattern):
+            return f"{name} as '{pattern}'" if given(pattern) else name
         case _:
-            name = getattr(value, "format", None) or getattr(value, "column", None)
-            return str(name if isinstance(name, str) else value)
+            return str(value)
+
+
+def _window(window: WindowInfo) -> str:
+    size = given(window.size)
+    words = str(window.type) if size is None else f"{window.type} of {size.seconds.normalize():f} seconds"
+    return f"{words}, EMIT FINAL" if window.emit_strategy is OutputRefinement.FINAL else words
 
 
 def _refused(found: CatalogObject, why: str, position: Position | None) -> NotSupported:

@@ -1,13 +1,13 @@
 """From the rules of queries to `Select`; the order of the clauses is checked here."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
 from lark import Token
 
-from holdfast.errors import Position, SyntaxProblem, nearest
+from holdfast.errors import BindError, Position, SyntaxProblem, nearest
 from holdfast.runtime.expressions.transform import ExpressionTransformer, position_of, unquote
 from holdfast.runtime.expressions.tree import BooleanLiteral, Call, Expression, StringLiteral
 from holdfast.runtime.plan.steps import JoinType
@@ -15,6 +15,7 @@ from holdfast.runtime.plan.windows import HoppingWindow, SessionWindow, Tumbling
 from holdfast.sql import statements as sql
 from holdfast.sql.moments import INTERVAL
 from holdfast.sql.spans import UNITS, span_of
+from holdfast.types import SqlType, Struct, StructField
 
 Children = list[Any]
 T = TypeVar("T")
@@ -230,6 +231,20 @@ class QueryTransformer(ExpressionTransformer):
             raise SyntaxProblem(f'"{unit}" is not a unit of time', hint=hint, position=position_of(unit))
         return span_of(int(str(number)), found, position_of(number))
 
+    # ---- structs
+
+    def struct_field(self, children: Children) -> Part:  # type: ignore[override]
+        return Part(str(children[0]), children[1], position_of(children[0]))
+
+    def struct_type(self, children: Children) -> SqlType:
+        fields = [child for child in children if isinstance(child, Part)]
+        _check_fields([(field.name, field.position) for field in fields])
+        return Struct(tuple(StructField(field.name, field.value) for field in fields))
+
+    def struct(self, children: Children) -> Expression:
+        _check_fields([(entry.name, entry.expression.position) for entry in children[1:]])
+        return super().struct(children)
+
     # ---- windows
 
     def window(self, children: Children) -> Part:
@@ -305,6 +320,16 @@ class QueryTransformer(ExpressionTransformer):
 
     def offset(self, children: Children) -> Part:
         return Part("OFFSET", int(str(children[1])), position_of(children[0]))
+
+
+def _check_fields(fields: Sequence[tuple[str, Position | None]]) -> None:
+    seen: set[str] = set()
+    for name, position in fields:
+        if name in seen:
+            raise BindError(
+                f'field "{name}" of a STRUCT is there twice', hint="Give one of them another name.", position=position
+            )
+        seen.add(name)
 
 
 def _options(children: Children) -> tuple[WindowTime | None, WindowTime | None]:

@@ -48,6 +48,13 @@ def window_of(select: sql.Select) -> WindowExpression | None:
 
 def _check_spans(window: WindowExpression, written: sql.Window) -> None:
     length = window.gap if isinstance(window, SessionWindow) else window.size
+    what = "gap" if isinstance(window, SessionWindow) else "SIZE"
+    if length.millis <= 0:
+        raise BindError(
+            f"the {what} of a window must be more than 0",
+            hint="Write 1 MILLISECOND at the least.",
+            position=written.position,
+        )
     grace, retention = given(window.grace_period) or NO_GRACE, given(window.retention)
     if retention is not None and retention.millis < length.millis + grace.millis:
         raise BindError(
@@ -55,13 +62,11 @@ def _check_spans(window: WindowExpression, written: sql.Window) -> None:
             detail="A window that takes rows has to be kept.",
             position=written.position,
         )
-    if isinstance(window, SessionWindow):
-        return
-    if window.size.millis <= 0:
-        raise BindError("the SIZE of a window must be more than 0", position=written.position)
     if isinstance(window, HoppingWindow) and not 0 < window.advance_by.millis <= window.size.millis:
         raise BindError(
             "a hopping window must advance by more than 0 and by at most its SIZE",
+            detail="Else windows would never end, or rows would be in none.",
+            hint="ADVANCE BY the SIZE itself is a TUMBLING window.",
             position=written.position,
         )
 

@@ -67,6 +67,13 @@ def test_filters_and_projections_may_change(text):
          "Its topic would change from P to q."),
         ("CREATE OR REPLACE STREAM p WITH (VALUE_FORMAT='DELIMITED') AS SELECT id, a FROM s",
          "Its value format would change from JSON to DELIMITED."),
+        ("CREATE OR REPLACE TABLE w AS SELECT a, COUNT(*) AS n FROM s WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY a "
+         "EMIT FINAL",
+         "Its window would change from TUMBLING of 86400 seconds to TUMBLING of 3600 seconds, EMIT FINAL."),
+        ("CREATE OR REPLACE TABLE w AS SELECT a, COUNT(*) AS n FROM s GROUP BY a",
+         "Its window would change from TUMBLING of 86400 seconds to none."),
+        ("CREATE OR REPLACE STREAM p WITH (WRAP_SINGLE_VALUE=FALSE) AS SELECT id, a FROM s",
+         "Its wrapping of values would change from none to UNWRAP_SINGLES."),
         ("CREATE OR REPLACE STREAM p AS SELECT b, a FROM s PARTITION BY b",
          "Its key would change from (`ID` INTEGER KEY) to (`B` INTEGER KEY)."),
         ("CREATE OR REPLACE TABLE p AS SELECT a, COUNT(*) AS n FROM s GROUP BY a", "It would become a table."),
@@ -93,6 +100,13 @@ def test_the_step_that_forbids_it_is_named(text, why):
     assert refused.value.detail == why
     assert refused.value.hint
     assert refused.value.position is not None
+
+
+def test_what_a_terminated_query_kept_cannot_be_replaced():
+    (entry,) = CATALOG.writers("OVER_P")
+    with pytest.raises(NotSupported) as refused:
+        catalog_of("CREATE OR REPLACE STREAM over_p AS SELECT id, a FROM p;", CATALOG.without_query(entry.id))
+    assert refused.value.detail == f"Query {entry.id}, which kept it, was terminated."
 
 
 def test_a_stream_over_a_topic_gets_columns_at_the_end():

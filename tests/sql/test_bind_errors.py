@@ -22,8 +22,12 @@ from holdfast.sql.parse import parse
 
 from .build import EVERYTHING, catalog_of
 
+WINDOWED = """
+CREATE STREAM hours (id INT KEY, n INT)
+  WITH (KAFKA_TOPIC='h', VALUE_FORMAT='JSON', WINDOW_TYPE='TUMBLING', WINDOW_SIZE='1 HOUR');
+"""
 SHARED = "".join(f"CREATE STREAM both_{n} (a INT) WITH (KAFKA_TOPIC='both', VALUE_FORMAT='JSON');" for n in "ab")
-CATALOG = catalog_of(EVERYTHING + SHARED)
+CATALOG = catalog_of(EVERYTHING + SHARED + WINDOWED)
 WITH = "WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON')"
 
 UNKNOWN = [
@@ -66,7 +70,27 @@ CREATE = [
      "'a b' cannot be the name of a topic",
      'Use at most 249 of the characters a-z, A-Z, 0-9, ".", "_" and "-".', 31),
     (f"CREATE STREAM s (a INT) {WITH[:-1]}, PARTITIONS=0)", BindError,
-     "property PARTITIONS must be a whole number of at least 1, not 0", None, 69),
+     "property PARTITIONS must be a whole number of at least 1, not 0",
+     "Leave it out to have as many as the query's source, or a topic that is there.", 69),
+    (f"CREATE STREAM s (a INT) {WITH[:-1]}, CLEANUP_POLICY='compact,compact')", BindError,
+     "property CLEANUP_POLICY must be 'compact', 'delete' or 'compact,delete', not 'compact,compact'", None, 69),
+    (f"CREATE STREAM s (a MAP<INT, INT>) {WITH}", BindError,
+     'the value format JSON cannot hold column "A" of type MAP<INTEGER, INTEGER>',
+     "The keys of a MAP are texts there: write MAP<STRING, …>.", 58),
+    (f"CREATE STREAM s (a STRUCT<x INT, x INT>) {WITH}", BindError, 'field "X" of a STRUCT is there twice',
+     "Give one of them another name.", 34),
+    (f"CREATE STREAM s (a BYTES HEADER('g'), b BYTES HEADER('g'), c INT) {WITH}", BindError,
+     "HEADER('g') is declared twice, as A and as B", "Leave one out.", 39),
+    (f"CREATE STREAM s (a STRING) {WITH[:-1]}, TIMESTAMP='a', TIMESTAMP_FORMAT='nonsense{{')", BindError,
+     "'nonsense{' is not a pattern of times",
+     "Write it as 'yyyy-MM-dd HH:mm:ssX', with other letters in quotes: 'yyyy-MM-dd''T''HH:mm'.", 72),
+    (f"CREATE STREAM s (a STRING) {WITH[:-1]}, TIMESTAMP='a', TIMESTAMP_FORMAT='YYYY-''W''ww')", NotYetSupported,
+     "the letter Y in TIMESTAMP_FORMAT is not supported yet",
+     "Leave it as a STRING, and make the time in a query, with PARSE_TIMESTAMP of a part of it.", 72),
+    ("CREATE TYPE string AS INT", BindError, 'a type cannot be named "STRING"',
+     "Give it another name, for instance STRING_1.", 13),
+    ("CREATE TYPE `Decimal` AS INT", BindError, 'a type cannot be named "Decimal"',
+     "Give it another name, for instance DECIMAL_1.", 13),
     ("CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='t', FORMAT='JSON', VALUE_FORMAT='JSON')", BindError,
      "FORMAT and VALUE_FORMAT cannot both be given",
      "FORMAT sets both; write KEY_FORMAT and VALUE_FORMAT to set each.", 63),
@@ -179,6 +203,20 @@ QUERIES = [
      "Give it another topic: WITH (KAFKA_TOPIC='…').", 23),
     ("CREATE STREAM s AS SELECT id, rowoffset o FROM fast", NotSupported, "ROWOFFSET of stream FAST cannot be read",
      None, 31),
+    ("CREATE STREAM s AS SELECT id, DATE '2020-13-01' AS d FROM views", TypeMismatch, "'2020-13-01' is not a DATE",
+     "Write it as '2024-05-31'.", 36),
+    ("CREATE STREAM s AS SELECT id, page FROM views WHERE FROM_UNIXTIME(ts) > 'nonsense'", TypeMismatch,
+     "'nonsense' is not a TIMESTAMP", "Write it as '2024-05-31T23:59:59.999'.", 73),
+    ("CREATE STREAM s AS SELECT id, page FROM views WHERE FROM_UNIXTIME(ts) BETWEEN '2020' AND '2020-02-30'",
+     TypeMismatch, "'2020-02-30' is not a TIMESTAMP", "Write it as '2024-05-31T23:59:59.999'.", 90),
+    ("SELECT name FROM users WHERE CAST(name AS TIME) IN ('10:00', '25:00')", TypeMismatch, "'25:00' is not a TIME",
+     "Write it as '23:59:59.999'.", 62),
+    ("SELECT COUNT(*) FROM users WHERE CAST(name AS DATE) = 'nonsense'", TypeMismatch, "'nonsense' is not a DATE",
+     "Write it as '2024-05-31'.", 55),
+    ("CREATE STREAM s AS SELECT id, STRUCT(a := 1, a := 2) AS t FROM views", BindError,
+     'field "A" of a STRUCT is there twice', "Give one of them another name.", 51),
+    ("CREATE STREAM s AS SELECT id, page || 1 AS x FROM views", TypeMismatch, "|| takes STRINGs, not INTEGER",
+     "Write CAST(… AS STRING).", 39),
     ("CREATE STREAM s AS SELECT id, page FROM views WHERE rowtime > 'soon'", TypeMismatch, "'soon' is not a timestamp",
      "Write it as '2024-05-31T23:59:59.999', with the last parts left out if you like.", 63),
 ]  # fmt: skip
@@ -190,9 +228,15 @@ WINDOWS = [
     ("CREATE STREAM s AS SELECT * FROM views WINDOW TUMBLING (SIZE 1 DAY)", BindError, "WINDOW needs a GROUP BY",
      "Windows are of groups: add GROUP BY, or leave WINDOW out.", 40),
     ("CREATE TABLE t AS SELECT name, COUNT(*) FROM users WINDOW SESSION (1 DAY) GROUP BY name", NotSupported,
-     "WINDOW is for streams, not for tables", None, 52),
+     "WINDOW is for streams, not for tables",
+     "Leave WINDOW out, or declare a stream over the table's topic and group that.", 52),
     ("CREATE TABLE t AS SELECT page, COUNT(*) FROM views WINDOW HOPPING (SIZE 1 DAY, ADVANCE BY 2 DAYS) GROUP BY page",
-     BindError, "a hopping window must advance by more than 0 and by at most its SIZE", None, 52),
+     BindError, "a hopping window must advance by more than 0 and by at most its SIZE",
+     "ADVANCE BY the SIZE itself is a TUMBLING window.", 52),
+    ("CREATE TABLE t AS SELECT page, COUNT(*) FROM views WINDOW TUMBLING (SIZE 0 DAYS) GROUP BY page", BindError,
+     "the SIZE of a window must be more than 0", "Write 1 MILLISECOND at the least.", 52),
+    ("CREATE TABLE t AS SELECT page, COUNT(*) FROM views WINDOW SESSION (0 DAYS) GROUP BY page", BindError,
+     "the gap of a window must be more than 0", "Write 1 MILLISECOND at the least.", 52),
     ("CREATE TABLE t AS SELECT page, COUNT(*) FROM views WINDOW TUMBLING (SIZE 9999999999 DAYS) GROUP BY page", BadTime,
      "9999999999 DAYS is too long a time", "Write at most 3650000 DAYS.", 74),
     ("CREATE TABLE t AS SELECT page, MAX(windowstart) FROM views WINDOW TUMBLING (SIZE 1 DAY) GROUP BY page", BindError,
@@ -212,6 +256,8 @@ PARTITIONS = [
      "Aggregate it by the new key with GROUP BY.", 52),
     ("CREATE TABLE t AS SELECT page, COUNT(*) FROM views GROUP BY page PARTITION BY page", BindError,
      "a query cannot have both GROUP BY and PARTITION BY", None, 79),
+    ("CREATE STREAM s AS SELECT * FROM hours PARTITION BY n", NotSupported,
+     "a windowed stream cannot be partitioned anew", "Aggregate it by the new key with GROUP BY.", 53),
     ("CREATE STREAM s AS SELECT * FROM views PARTITION BY NULL, page", BindError,
      "PARTITION BY NULL cannot be combined with other columns",
      "Leave the NULL out, or the others.", 53),
@@ -328,6 +374,8 @@ REST = [
      "Select the same names and types in the same order.", 18),
     ("INSERT INTO fast SELECT * FROM users", WrongObjectKind,
      '"FAST" is a stream, and the result of this query is a table', None, 18),
+    ("INSERT INTO fast WITH (QUERY_ID='a b') SELECT * FROM views", BindError,
+     "property QUERY_ID must be a name, not 'a b'", 'Use the letters a-z and A-Z, digits and "_".', 24),
     ("ALTER STREAM fast ADD COLUMN x INT", NotSupported, 'stream "FAST" is kept by a query and cannot be altered',
      "Write CREATE OR REPLACE STREAM FAST AS …", 14),
     ("ALTER STREAM views ADD page INT", BindError, 'column "PAGE" already exists in "VIEWS"', None, 24),
@@ -339,6 +387,10 @@ REST = [
      'the topic of stream "BOTH_A" cannot be deleted because others have it',
      "Drop them first, or leave out DELETE TOPIC.", 13),
     ("PAUSE q", UnknownObject, 'query "Q" does not exist', "Known names are: CSAS_FAST_3, CTAS_COUNTS_2.", 7),
+    *(
+        (text, NotYetSupported, f"{text} is not supported yet", None, 1)
+        for text in ("LIST SOURCE CONNECTORS", "SHOW SINK CONNECTORS", "SHOW CONNECTOR PLUGINS", "SHOW CONNECTORS")
+    ),
     ("DROP CONNECTOR q", NotYetSupported, "DROP CONNECTOR is not supported yet", None, 1),
     ("EXPLAIN SELECT nme FROM users", UnknownColumn, 'column "NME" does not exist in "USERS"',
      'Did you mean "NAME"?', 16),
@@ -356,6 +408,19 @@ def test_what_does_not_fit_is_told_exactly(text, kind, message, hint, column):
     error = raised.value
     assert (type(error), error.message, error.hint) == (kind, message, hint)
     assert (error.position.column if error.position else None) == column
+
+
+@pytest.mark.parametrize("text", ["2020", "2020-1-1", "2020-01-01 10:20", "2020-01-01T10:20:30+02:00", "12020-01-01"])
+def test_what_can_be_read_as_a_timestamp_may_be_written(text):
+    bind(parse(f"CREATE STREAM s AS SELECT * FROM views WHERE FROM_UNIXTIME(ts) > '{text}'")[0].statement, CATALOG)
+
+
+def test_a_join_on_a_foreign_key_says_why_it_cannot_be_right():
+    (parsed,) = parse("CREATE TABLE t AS SELECT * FROM users u RIGHT JOIN counts c ON u.name = c.page")
+    with pytest.raises(NotSupported) as raised:
+        bind(parsed.statement, CATALOG)
+    assert raised.value.detail is not None
+    assert raised.value.detail.endswith("the key is that of the left table.")
 
 
 def test_a_drop_names_every_query_that_depends_on_the_object():

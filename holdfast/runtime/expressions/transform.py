@@ -30,6 +30,11 @@ SCALARS: Mapping[str, Scalar] = {
     "TIMESTAMPTZ": Scalar.TIMESTAMP,
 }
 
+DECIMALS = ("DECIMAL", "NUMERIC", "DEC")
+NESTED = ("ARRAY", "MAP", "STRUCT")
+BUILT_IN = frozenset({*SCALARS, *DECIMALS, *NESTED})
+"""Every name that means a type without CREATE TYPE."""
+
 # Names that the statement layer has given to types (CREATE TYPE), while it parses.
 custom_types: ContextVar[Mapping[str, SqlType]] = ContextVar("custom_types", default=MappingProxyType({}))
 
@@ -233,13 +238,13 @@ class ExpressionTransformer(Transformer[Token, object]):
         if name in custom and not parameters:
             return custom[name]
         upper = name.upper()
-        if upper in ("DECIMAL", "NUMERIC", "DEC"):
+        if upper in DECIMALS:
             return _decimal(parameters, name.position)
         if upper in SCALARS and (not parameters or (upper == "VARCHAR" and len(parameters) == 1)):
             return SCALARS[upper]
         if parameters:
             raise SyntaxProblem(f"type {upper} takes no parameters", position=name.position)
-        known = ["ARRAY", "DECIMAL", "MAP", "STRUCT", *SCALARS, *custom]
+        known = [*NESTED, "DECIMAL", *SCALARS, *custom]
         raise UnknownObject(name, kind="type", known=sorted(known), position=name.position)
 
     def text_type(self, children: Children) -> SqlType:

@@ -112,7 +112,8 @@ class _Inference:
                 if source is not None and not castable(source, target):
                     raise TypeMismatch(
                         f"cannot cast {source} to {target}",
-                        detail="A CAST goes between plain types, or between nested ones of the same kind.",
+                        detail=_casts_of(source),
+                        hint=_instead_of_cast(source, target),
                         position=expression.position,
                     )
                 return target
@@ -144,10 +145,10 @@ class _Inference:
     def _known(self, expression: Expression) -> SqlType:
         return type_of(expression, self.scope, release=self.release)
 
-    def _expect(self, expression: Expression, wanted: SqlType, rule: str) -> None:
+    def _expect(self, expression: Expression, wanted: SqlType, rule: str, hint: str | None = None) -> None:
         found = self.infer(expression)
         if found not in (wanted, None):
-            raise TypeMismatch(f"{rule}, not {found}", position=expression.position)
+            raise TypeMismatch(f"{rule}, not {found}", hint=hint, position=expression.position)
 
     def _binary(self, expression: tree.Binary) -> SqlType | None:
         operator, left, right = expression.operator, expression.left, expression.right
@@ -157,7 +158,7 @@ class _Inference:
             return Scalar.BOOLEAN
         if operator is Operator.CONCAT:
             for operand in (left, right):
-                self._expect(operand, Scalar.STRING, "|| takes STRINGs")
+                self._expect(operand, Scalar.STRING, "|| takes STRINGs", hint="Write CAST(… AS STRING).")
             return Scalar.STRING
         if operator in ARITHMETIC:
             return self._arithmetic(expression)
@@ -233,7 +234,11 @@ class _Inference:
             type_ = self.infer(item)
             merged = common_type(found, type_)
             if merged is None and type_ is not None:
-                raise TypeMismatch(f"{what} cannot hold both {found} and {type_}", position=item.position)
+                raise TypeMismatch(
+                    f"{what} cannot hold both {found} and {type_}",
+                    hint=f"Cast one of them, such as CAST(… AS {Scalar.STRING}).",
+                    position=item.position,
+                )
             found = merged
         if found is None:
             raise _untyped(f"this {what}", position)
@@ -260,6 +265,26 @@ class _Inference:
             .find(tree.ColumnRef(name, None, expression.position))
             .type
         )
+
+
+def _casts_of(source: SqlType) -> str:
+    """What a type can be cast to, as a sentence."""
+    if isinstance(source, Array | Map | Struct):
+        return "A nested type is cast to STRING, or to one of the same kind."
+    plain = [str(scalar) for scalar in Scalar if scalar != source and castable(source, scalar)]
+    if castable(source, Decimal(1, 0)):
+        plain.append("DECIMAL")
+    return f"{source} can be cast to {', '.join(plain)}." if plain else f"{source} can be cast to no other type."
+
+
+def _instead_of_cast(source: SqlType, target: SqlType) -> str | None:
+    if source is Scalar.BOOLEAN and is_number(target):
+        return "Write CASE WHEN … THEN 1 ELSE 0 END."
+    if Scalar.BYTES in (source, target) and Scalar.STRING in (source, target):
+        return f"Write {'FROM' if source is Scalar.BYTES else 'TO'}_BYTES(…, 'utf8')."
+    if source is Scalar.BIGINT and target is Scalar.TIMESTAMP:
+        return "Write FROM_UNIXTIME(…)."
+    return None
 
 
 def _untyped(what: str, position: Position | None) -> TypeMismatch:

@@ -1,0 +1,83 @@
+"""Constant texts that stand for a DATE, a TIME or a TIMESTAMP: what cannot be one is refused when it is written."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import date
+
+from holdfast.errors import TypeMismatch
+from holdfast.runtime.expressions.casts import moment_literal
+from holdfast.runtime.expressions.physical import Dialect
+from holdfast.runtime.expressions.tree import Between, Binary, Case, Cast, Expression, InList, Lambda, StringLiteral
+from holdfast.sql.walk import children
+from holdfast.types import Scalar, SqlType
+
+Infer = Callable[[Expression], SqlType | None]
+
+EXAMPLES = {
+    Scalar.DATE: "'2024-05-31'",
+    Scalar.TIME: "'23:59:59.999'",
+    Scalar.TIMESTAMP: "'2024-05-31T23:59:59.999'",
+}
+_DAY = r"[+-]?(?P<year>\d{4,6})(-(?P<month>\d{1,2})(-(?P<day>\d{1,2}))?)?"
+_CLOCK = r"([01]?\d|2[0-3])(:[0-5]?\d(:[0-5]?\d(\.\d*)?)?)?"
+_ZONE = r"\s*([A-Z+-].*)?"
+# What Spark's casts read besides ISO texts; a zone may be any.
+_READ = {
+    Scalar.DATE: re.compile(rf"{_DAY}([T ].*)?"),
+    Scalar.TIME: re.compile(rf"{_CLOCK}{_ZONE}"),
+    Scalar.TIMESTAMP: re.compile(rf"{_DAY}([T ]{_CLOCK}{_ZONE})?"),
+}
+
+
+def check_moments(expression: Expression, infer: Infer) -> None:
+    """Refuse a text that is cast to or compared with a moment and cannot be read as one."""
+    for text, target in _met(expression, infer):
+        if target in EXAMPLES and not _readable(text.value, target):
+            raise TypeMismatch(
+                f"'{text.value}' is not a {target}", hint=f"Write it as {EXAMPLES[target]}.", position=text.position
+            )
+
+
+def _met(node: Expression, infer: Infer) -> Iterator[tuple[StringLiteral, SqlType | None]]:
+    """The constant texts of an expression with the types that they are to have; what lambdas do only rows tell."""
+    if isinstance(node, Lambda):
+        return
+    match node:
+        case Cast(StringLiteral() as text, target):
+            yield text, target
+        case Binary(_, StringLiteral() as text, other) | Binary(_, other, StringLiteral() as text):
+            yield text, infer(other)
+        case Between(operand, low, high):
+            yield from _against(operand, (low, high), infer)
+        case InList(operand, items):
+            yield from _against(operand, items, infer)
+        case Case(operand, branches) if operand is not None:
+            yield from _against(operand, tuple(branch.condition for branch in branches), infer)
+    for child in children(node):
+        yield from _met(child, infer)
+
+
+def _against(
+    operand: Expression, others: tuple[Expression, ...], infer: Infer
+) -> Iterator[tuple[StringLiteral, SqlType | None]]:
+    for other in others:
+        if isinstance(other, StringLiteral):
+            yield other, infer(operand)
+
+
+def _readable(text: str, target: SqlType) -> bool:
+    if moment_literal(text, target, Dialect.SPARK) is not None:
+        return True
+    read = _READ[Scalar(target)].fullmatch(text.strip())
+    return read is not None and _is_day(read.groupdict())
+
+
+def _is_day(part: dict[str, str | None]) -> bool:
+    """Whether there is such a day; of years that Python has not, every one counts."""
+    if part.get("year") is None or len(part["year"] or "") > len("9999"):
+        return True
+    try:
+        date(int(part["year"] or 1) or 1, int(part["month"] or 1), int(part["day"] or 1))
+    except ValueError:
+        return False
+    return True
