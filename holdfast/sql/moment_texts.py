@@ -13,7 +13,7 @@ from holdfast.types import Scalar, SqlType
 
 Infer = Callable[[Expression], SqlType | None]
 
-EXAMPLES = {
+EXAMPLES: dict[SqlType, str] = {
     Scalar.DATE: "'2024-05-31'",
     Scalar.TIME: "'23:59:59.999'",
     Scalar.TIMESTAMP: "'2024-05-31T23:59:59.999'",
@@ -22,7 +22,7 @@ _DAY = r"[+-]?(?P<year>\d{4,6})(-(?P<month>\d{1,2})(-(?P<day>\d{1,2}))?)?"
 _CLOCK = r"([01]?\d|2[0-3])(:[0-5]?\d(:[0-5]?\d(\.\d*)?)?)?"
 _ZONE = r"\s*([A-Z+-].*)?"
 # What Spark's casts read besides ISO texts; a zone may be any.
-_READ = {
+_READ: dict[SqlType, re.Pattern[str]] = {
     Scalar.DATE: re.compile(rf"{_DAY}([T ].*)?"),
     Scalar.TIME: re.compile(rf"{_CLOCK}{_ZONE}"),
     Scalar.TIMESTAMP: re.compile(rf"{_DAY}([T ]{_CLOCK}{_ZONE})?"),
@@ -68,7 +68,7 @@ def _against(
 def _readable(text: str, target: SqlType) -> bool:
     if moment_literal(text, target, Dialect.SPARK) is not None:
         return True
-    read = _READ[Scalar(target)].fullmatch(text.strip())
+    read = _READ[target].fullmatch(text.strip())
     return read is not None and _is_day(read.groupdict())
 
 

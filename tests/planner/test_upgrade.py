@@ -1,11 +1,17 @@
 """CREATE OR REPLACE: which plans a query can go on with, and which step forbids it."""
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast.catalog.commands import fold
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import NotSupported
 from holdfast.planner.commands import commands_for
+from holdfast.planner.upgrade import check_upgrade
+from holdfast.runtime.plan.codec import decode
+from holdfast.runtime.plan.document import QueryPlan
+from holdfast.runtime.plan.steps import ExpressionText
 from holdfast.sql.bind import bind
 from holdfast.sql.parse import statements
 
@@ -16,6 +22,7 @@ CREATE STREAM p AS SELECT id, a FROM s WHERE b > 1;
 CREATE STREAM over_p AS SELECT id, a FROM p;
 CREATE TABLE g AS SELECT a, COUNT(*) AS n FROM s GROUP BY a;
 CREATE TABLE h AS SELECT a, COUNT(*) AS n FROM s GROUP BY a HAVING COUNT(*) > 1;
+CREATE TABLE i AS SELECT id, SUM(b) AS n FROM s GROUP BY id;
 CREATE TABLE w AS SELECT a, COUNT(*) AS n FROM s WINDOW TUMBLING (SIZE 1 DAY) GROUP BY a;
 CREATE STREAM j AS SELECT s.id AS id, a, x FROM s JOIN t ON s.id = t.id;
 CREATE TABLE f AS SELECT id, x FROM t WHERE x <> '';
@@ -41,7 +48,11 @@ CATALOG = catalog_of(SCRIPT)
         "CREATE OR REPLACE STREAM p AS SELECT id, a FROM s",
         "CREATE OR REPLACE STREAM p AS SELECT id, UCASE(a) AS a FROM s",
         "CREATE OR REPLACE TABLE g AS SELECT a, COUNT(*) AS n, LEN(a) AS l FROM s WHERE a <> 'x' GROUP BY a",
+        "CREATE OR REPLACE TABLE g AS SELECT a, COUNT(*) AS n FROM s WHERE b > 1 AND ROWOFFSET > 0 GROUP BY a",
         "CREATE OR REPLACE TABLE h AS SELECT a, COUNT(*) AS n FROM s GROUP BY a HAVING COUNT(*) > 3",
+        "CREATE OR REPLACE TABLE h AS SELECT a, COUNT(*) AS n, UCASE(a) AS u FROM s WHERE b > 1 GROUP BY a "
+        "HAVING COUNT(*) > 3",
+        "CREATE OR REPLACE TABLE i AS SELECT id, SUM(b) AS n FROM s WHERE a <> 'x' AND id > 2 GROUP BY id",
         "CREATE OR REPLACE TABLE f AS SELECT id, x, LEN(x) AS l FROM t",
     ],
 )
@@ -78,7 +89,7 @@ def test_filters_and_projections_may_change(text):
          "Its key would change from (`ID` INTEGER KEY) to (`B` INTEGER KEY)."),
         ("CREATE OR REPLACE TABLE p AS SELECT a, COUNT(*) AS n FROM s GROUP BY a", "It would become a table."),
         ("CREATE OR REPLACE TABLE g AS SELECT a, COUNT(*) AS n, SUM(b) AS m FROM s GROUP BY a",
-         "The non aggregate columns of step streamAggregateV1 (Aggregate/Aggregate) would change."),
+         "The aggregation functions of step streamAggregateV1 (Aggregate/Aggregate) would change."),
         ("CREATE OR REPLACE TABLE g AS SELECT UCASE(a) AS a, COUNT(*) AS n FROM s GROUP BY UCASE(a)",
          "The group by expressions of step streamGroupByV2 (Aggregate/GroupBy) would change."),
         ("CREATE OR REPLACE TABLE w AS SELECT a, COUNT(*) AS n FROM s WINDOW TUMBLING (SIZE 1 DAY) GROUP BY a",
@@ -86,7 +97,7 @@ def test_filters_and_projections_may_change(text):
         ("CREATE OR REPLACE STREAM j AS SELECT s.id AS id, a, x FROM s JOIN t ON s.id = t.id WHERE b > 1",
          "Step streamTableJoinV1 (Join) cannot be gone on from."),
         ("CREATE OR REPLACE STREAM both AS SELECT id, a FROM s WHERE b > 1",
-         "Several queries write to it: CSAS_BOTH_10, INSERTQUERY_11."),
+         "Several queries write to it: CSAS_BOTH_11, INSERTQUERY_12."),
         ("CREATE OR REPLACE STREAM s AS SELECT id, a FROM p", "No query keeps it: it reads a topic."),
         ("CREATE OR REPLACE STREAM p (id INT KEY, a STRING) WITH (KAFKA_TOPIC='P', VALUE_FORMAT='JSON')",
          "It is kept by a query, and would read a topic."),
@@ -118,3 +129,22 @@ def test_a_stream_over_a_topic_gets_columns_at_the_end():
     # A query over it may then take them up.
     again = catalog_of("CREATE OR REPLACE STREAM p AS SELECT id, a, c FROM s WHERE b > 1;", after)
     assert again.stream("P").schema.value[-1].name == "C"
+
+
+def test_a_column_that_the_state_has_must_stay():
+    """As a plan of another planner may have it: its projection reads a column that is neither key nor aggregate."""
+    old, new = (_carrying(text) for text in ("B AS X", "ID AS X"))
+    check_upgrade(old, old)
+    with pytest.raises(NotSupported) as refused:
+        check_upgrade(old, new)
+    assert refused.value.detail == (
+        "The non aggregate columns of step streamAggregateV1 (Aggregate/Aggregate) would change."
+    )
+
+
+def _carrying(select: str) -> QueryPlan:
+    after = catalog_of("CREATE TABLE c AS SELECT a, COUNT(*) AS n FROM s WHERE b > id GROUP BY a;", CATALOG)
+    query = decode(after.writers("C")[0].plan).query
+    sink = query.physical_plan
+    projected = replace(sink.source, select_expressions=(ExpressionText(select),))
+    return replace(query, physical_plan=replace(sink, source=projected))
