@@ -7,7 +7,18 @@ from datetime import date
 from holdfast.errors import TypeMismatch
 from holdfast.runtime.expressions.casts import moment_literal
 from holdfast.runtime.expressions.physical import Dialect
-from holdfast.runtime.expressions.tree import Between, Binary, Case, Cast, Expression, InList, Lambda, StringLiteral
+from holdfast.runtime.expressions.tree import (
+    Between,
+    Binary,
+    Case,
+    Cast,
+    Expression,
+    InList,
+    Lambda,
+    Operator,
+    StringLiteral,
+)
+from holdfast.runtime.expressions.typing import ARITHMETIC, LOGICAL
 from holdfast.sql.walk import children
 from holdfast.types import Scalar, SqlType
 
@@ -45,8 +56,9 @@ def _met(node: Expression, infer: Infer) -> Iterator[tuple[StringLiteral, SqlTyp
     match node:
         case Cast(StringLiteral() as text, target):
             yield text, target
-        case Binary(_, StringLiteral() as text, other) | Binary(_, other, StringLiteral() as text):
-            yield text, infer(other)
+        case Binary(operator, left, right) if operator not in (*ARITHMETIC, *LOGICAL, Operator.CONCAT):
+            yield from _against(left, (right,), infer)
+            yield from _against(right, (left,), infer)
         case Between(operand, low, high):
             yield from _against(operand, (low, high), infer)
         case InList(operand, items):
