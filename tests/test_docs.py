@@ -4,9 +4,11 @@ import importlib
 import json
 import re
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -63,20 +65,24 @@ def test_the_pages_that_the_readme_links_to_exist() -> None:
     assert [link for link in links if not (root / link).exists() and "benchmarks" not in link] == []
 
 
-def test_every_example_of_the_sql_page_runs_in_order(service: Service) -> None:
+def test_every_example_of_the_sql_page_runs_in_order(service: Service, settings: Settings) -> None:
     """Pulls wait for what was inserted before them, as a reader of the page would."""
     page = (DOCS / "sql.md").read_text()
     answers: dict[str, list[dict[str, object]]] = {}
     variables: dict[str, str] = {}
-    for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL):
-        for parsed in Script(block, variables, lambda: service.catalog.types):
-            match parsed.statement:
-                case Define(name, value):
-                    variables[name.text] = value
-                case Undefine(name):
-                    del variables[name.text]
-                case _:
-                    answers[parsed.text] = _run(service, parsed)
+    with running(service, listen(replace(settings, http_port=0))) as server:
+        client = httpx.Client(base_url=server.url, timeout=90, trust_env=False)
+        for block in re.findall(r"```sql\n(.*?)```", page, re.DOTALL):
+            for parsed in Script(block, variables, lambda: service.catalog.types):
+                match parsed.statement:
+                    case Define(name, value):
+                        variables[name.text] = value
+                    case Undefine(name):
+                        del variables[name.text]
+                    case Show() | Describe() | DescribeFunction() | SetProperty() | UnsetProperty():
+                        answers[parsed.text] = [_told(client, parsed, variables)]
+                    case _:
+                        answers[parsed.text] = _run(service, parsed)
     assert "pageviews over 400" in service.catalog.object("SLOWER").statement
     by_user = next(rows for text, rows in answers.items() if text.startswith("SELECT * FROM views_per_user"))
     assert by_user == [{"r0": "ann", "r1": 2, "r2": 550, "r3": 430, "r4": 275.0}]
@@ -86,6 +92,27 @@ def test_every_example_of_the_sql_page_runs_in_order(service: Service) -> None:
     (day,) = next(rows for text, rows in answers.items() if text.startswith("SELECT user, WINDOWSTART"))
     assert (day["r0"], day["r2"] - day["r1"], day["r1"] % 86_400_000) == ("ann", 86_400_000, 0)
     assert service.catalog.find("SENIORS") is None
+    _check_looking_around({text: rows[0] for text, rows in answers.items() if rows and "@type" in rows[0]})
+
+
+def _check_looking_around(told: dict[str, dict[str, Any]]) -> None:
+    """The page's SHOW and DESCRIBE tell of what the page has made."""
+    names = {each["name"] for each in told["SHOW STREAMS"]["streams"]}
+    assert names >= {"PAGEVIEWS", "VISITED_PAGES", "SLOW_VIEWS"}
+    assert {each["name"] for each in told["SHOW STREAMS EXTENDED"]["sourceDescriptions"]} == names
+    tables = {each["name"] for each in told["LIST TABLES"]["tables"]}
+    assert tables >= {"USERS", "USER_NAMES", "VIEWS_PER_USER"}
+    assert {each["name"] for each in told["DESCRIBE TABLES"]["sourceDescriptions"]} == tables
+    assert "pageviews" in {each["name"] for each in told["SHOW TOPICS EXTENDED"]["topics"]}
+    assert any("command_topic" in each["name"] for each in told["SHOW ALL TOPICS"]["topics"])
+    described = told["DESCRIBE views_per_user"]["sourceDescription"]
+    assert [field["name"] for field in described["fields"]] == ["USER", "VIEWS", "MS", "SLOWEST", "MEAN"]
+    assert told["DESCRIBE FUNCTION substring"]["name"] == "SUBSTRING"
+    assert {"name": "LEAST", "value": "400"} in told["SHOW VARIABLES"]["variables"]
+    assert "ADDRESS" in told["SHOW TYPES"]["types"]
+    fields = {field["name"]: field["schema"] for field in told["DESCRIBE labelled"]["sourceDescription"]["fields"]}
+    assert fields["GROSS"]["parameters"] == {"precision": 14, "scale": 4}
+    assert [fields[name]["type"] for name in ("PRICES", "TAGS", "LETTERS")] == ["MAP", "ARRAY", "INTEGER"]
 
 
 def test_every_statement_is_on_a_page() -> None:
@@ -133,13 +160,17 @@ def _run(service: Service, parsed: ParsedStatement) -> list[dict[str, object]]:
                     lines += printer.lines(tail.next(10).to_pylist())
             assert lines[:2] == ["Key format: KAFKA_STRING", "Value format: JSON or KAFKA_STRING"]
             assert len(lines) == 4
-        case SetProperty() | UnsetProperty():
-            assert bound.name in PROPERTIES
-        case Show() | Describe() | DescribeFunction():
-            assert service.catalog.objects
         case _:
             service.execute(parsed, {})
     return []
+
+
+def _told(client: httpx.Client, parsed: ParsedStatement, variables: Mapping[str, str]) -> dict[str, Any]:
+    """The entity with which the server answers a statement."""
+    response = client.post("/ksql", json={"ksql": f"{parsed.text};", "sessionVariables": variables})
+    assert response.status_code == 200, response.text
+    (entity,) = response.json()
+    return entity
 
 
 def _answer(service: Service, bound: BoundSelect) -> list[dict[str, object]]:

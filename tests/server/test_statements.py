@@ -86,6 +86,16 @@ def test_lists(http: httpx.Client) -> None:
     assert {"name": "COUNT", "type": "AGGREGATE", "category": "AGGREGATE"} in one(http, "SHOW FUNCTIONS;")["functions"]
 
 
+@pytest.mark.parametrize("text", ["SHOW {}S EXTENDED", "LIST {}S EXTENDED", "DESCRIBE {}S", "DESCRIBE {}S EXTENDED"])
+@pytest.mark.parametrize(("kind", "name", "topic"), [("STREAM", "ORDERS", "orders"), ("TABLE", "TOTALS", "TOTALS")])
+def test_all_of_a_kind_are_described(http: httpx.Client, text: str, kind: str, name: str, topic: str) -> None:
+    answer = one(http, text.format(kind))
+    (described,) = answer["sourceDescriptions"]
+    assert (answer["@type"], described["name"], described["type"]) == ("source_descriptions", name, kind)
+    assert (described["topic"], described["extended"]) == (topic, True)
+    assert described == one(http, f"DESCRIBE {name} EXTENDED;")["sourceDescription"]
+
+
 def test_describe(http: httpx.Client) -> None:
     described = one(http, "DESCRIBE orders;")["sourceDescription"]
     assert (described["name"], described["type"], described["topic"]) == ("ORDERS", "STREAM", "orders")
