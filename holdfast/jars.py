@@ -4,13 +4,15 @@
 registry the machine has; nothing here knows where that is.
 """
 
+import errno
 import hashlib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -79,14 +81,28 @@ def fetch_jars(
     """The paths of a set's jars, each with its pinned contents; asks the registry only for those not in the cache."""
     wanted = pinned(which)
     home = cache_dir / digest_of(wanted)
-    lacking = [jar for jar in wanted if not intact(home / jar.file_name, jar)]
-    if lacking:
-        home.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache_dir, prefix="fetching-") as staging:
-            resolve(lacking, Path(staging), java=java, ivy_settings=ivy_settings, progress=progress)
-            for jar in lacking:
-                os.replace(checked(Path(staging) / jar.file_name, jar), home / jar.file_name)
+    with told_of(cache_dir):
+        lacking = [jar for jar in wanted if not intact(home / jar.file_name, jar)]
+        if lacking:
+            home.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=cache_dir, prefix="fetching-") as staging:
+                resolve(lacking, Path(staging), java=java, ivy_settings=ivy_settings, progress=progress)
+                for jar in lacking:
+                    os.replace(checked(Path(staging) / jar.file_name, jar), home / jar.file_name)
     return tuple(home / jar.file_name for jar in wanted)
+
+
+@contextmanager
+def told_of(cache_dir: Path) -> Iterator[None]:
+    """What the system says of the folder, as an error that says what to do."""
+    try:
+        yield
+    except OSError as cause:
+        raise StartError(
+            f'the folder of the jars, "{cache_dir}", cannot be used',
+            detail=f"{cause}.",
+            hint="Check that it may be written and that its disk has space, or choose another: set jar_dir.",
+        ) from cause
 
 
 def digest_of(jars: Iterable[Jar]) -> str:
@@ -131,6 +147,8 @@ def resolve(jars: Sequence[Jar], into: Path, *, java: Path, ivy_settings: Path |
             if step := FOUND.search(line) or FETCHED.search(line):
                 steps += 1
                 progress(min(steps // 2, len(jars)), len(jars), step[1])
+    if ivy.returncode != 0 and any(os.strerror(errno.ENOSPC) in line for line in said):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(into))
     if ivy.returncode != 0:
         raise StartError(
             f"could not fetch {len(jars)} jars that Spark and Kafka need",

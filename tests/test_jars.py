@@ -88,6 +88,24 @@ def test_other_bytes_than_pinned_are_refused(tmp_path):
         jars.checked(tmp_path / jar.file_name, jar)
 
 
+def test_a_folder_of_jars_that_cannot_be_used_is_told_with_what_to_do(tmp_path):
+    (tmp_path / "file").touch()
+    for unusable in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nowhere")):
+        with pytest.raises(StartError, match=f'"{unusable}", cannot be used') as raised:
+            fetch_jars(JarSet.SPARK, unusable, java=find_java())
+        assert "set jar_dir" in (raised.value.hint or "")
+
+
+def test_a_disk_that_is_full_while_jars_are_fetched_is_told(tmp_path):
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\necho '\t[FAILED] java.io.IOException: No space left on device'\nexit 1\n")
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+    with pytest.raises(StartError, match="cannot be used") as raised:
+        fetch_jars(JarSet.SPARK, tmp_path / "jars", java=java)
+    assert "No space left on device" in (raised.value.detail or "")
+    assert "disk has space" in (raised.value.hint or "")
+
+
 def fake_java(home: Path, version: str) -> Path:
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
