@@ -25,6 +25,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeGuard
@@ -262,7 +263,7 @@ def take(values: dict[str, Any], name: str, value: object, place: str) -> None:
         raise ConfigError(
             f'setting "{name}" does not exist',
             detail=f"It is in {place}.",
-            hint=nearest(name, list(SETTINGS), plural="settings"),
+            hint=property_hint(name) or nearest(name, list(SETTINGS), plural="settings"),
         )
     try:
         read = SETTINGS[name](value)
@@ -277,6 +278,15 @@ def take(values: dict[str, Any], name: str, value: object, place: str) -> None:
         values[name] |= read
     else:
         values[name] = read
+
+
+def property_hint(name: str) -> str | None:
+    """How to write a property of Kafka's or Spark's own that was taken for a setting."""
+    section, _, rest = name.partition("_")
+    if section not in SECTIONS or not rest or get_close_matches(name, SETTINGS, cutoff=0.8):
+        return None
+    dotted = rest.replace("_", ".")
+    return f"For the property of {section.capitalize()}, write -s {section}.{dotted}=…, or {dotted} under [{section}]."
 
 
 Found = Iterator[tuple[str, object, str]]

@@ -28,6 +28,7 @@
     ├── AssertionFailed         P0004   what ASSERT says is not so
     ├── ConfigError             F0000   a setting is unknown or wrong
     ├── StartError              58000   the machine lacks something: Java, a port, a folder, disk
+    ├── SparkEnded              58000   the process of Spark is gone
     ├── StoreError              58030   the store cannot be opened, or is not ours
     │   ├── StoreLocked         55006
     │   ├── ForeignStore        58P01
@@ -318,7 +319,7 @@ class SparkEnded(HoldfastError):
             "Spark has ended",
             detail="Its process ended by itself, as it does when it has no more memory.",
             hint="Nothing is lost: start the server again. If this comes again, give Spark more memory "
-            "(spark_driver_memory), or let it read less at once (max_bytes_per_tick).",
+            "(-s spark.driver.memory=4g), or let it read less at once (max_bytes_per_tick).",
         )
 
 
