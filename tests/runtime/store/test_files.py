@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from holdfast.errors import StoreError, StoreLocked
-from holdfast.runtime.store.duckdb import files, open_store
+from holdfast.runtime.store.duckdb import files, open_store, problems
 from holdfast.runtime.store.port import Time
 from tests.runtime.store.rows import LAYOUT, QUERY, TABLE, snapshot, upserts
 
@@ -136,21 +136,31 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_full_disk_is_told_and_loses_nothing_committed(small_disk):
+def test_a_full_disk_is_told_and_the_store_goes_on_when_there_is_room(small_disk):
     store = open_store(small_disk)
     store.create_collection(TABLE, LAYOUT, window_ms=0)
     store.set_upper([TABLE], Time(1))
     commit(store, 5, ("a", 1))
     (small_disk / "filling").write_bytes(b"x" * (free_bytes(small_disk) - 100_000))
-    with pytest.raises(StoreError, match="disk of the data folder is full"):
-        commit(store, 6, *((f"key {i}" * 20, i) for i in range(20_000)))
+    for _ in range(2):
+        with pytest.raises(StoreError, match="disk of the data folder is full") as told:
+            commit(store, 6, *((f"key {i}" * 20, i) for i in range(20_000)))
+        assert "goes on by itself" in told.value.hint
+        assert snapshot(store, TABLE, 5) == [("a", 1, "x", 0)]
     (small_disk / "filling").unlink()
+    commit(store, 7, ("b", 2))
+    rows = [("a", 1, "x", 0), ("b", 2, "x", 0)]
+    assert snapshot(store, TABLE, 7) == rows
     store.close()
     store = open_store(small_disk)
-    assert snapshot(store, TABLE, 5) == [("a", 1, "x", 0)]
-    commit(store, 7, ("b", 2))
-    assert snapshot(store, TABLE, 7) == [("a", 1, "x", 0), ("b", 2, "x", 0)]
+    assert snapshot(store, TABLE, 7) == rows
     store.close()
+
+
+def test_a_full_disk_that_ended_the_store_asks_for_a_restart():
+    full = problems.told(duckdb.FatalException("the database has been invalidated: No space left on device"))
+    assert full.message == "the disk of the data folder is full"
+    assert "start the server again" in full.hint
 
 
 def commit(store, time, *rows):

@@ -15,10 +15,14 @@ def told(problem: duckdb.Error) -> StoreError:
     """What a failure of the store means, and what to do about it."""
     text = str(problem)
     if any(sign in text.lower() for sign in _FULL):
+        # DuckDB does nothing more after what it calls fatal.
+        then = (
+            "start the server again" if isinstance(problem, duckdb.FatalException) else "the server goes on by itself"
+        )
         return StoreError(
             "the disk of the data folder is full",
             detail=_first_line(text),
-            hint="Free some space, then start the server again: everything committed is still there.",
+            hint=f"Free some space, then {then}: everything committed is still there.",
         )
     if isinstance(problem, duckdb.OutOfMemoryException):
         return StoreError(
