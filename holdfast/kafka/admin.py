@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +29,8 @@ EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 LEADERLESS = frozenset({Reported.NOT_LEADER_FOR_PARTITION, Reported.LEADER_NOT_AVAILABLE})
+OUTDATED = frozenset({Reported.FENCED_LEADER_EPOCH, Reported.UNKNOWN_LEADER_EPOCH})
+"""A leader was chosen anew, as after an outage. librdkafka asks the same again for minutes, unless told to look."""
 
 SECONDS = 30.0
 VISIBLE_SECONDS = 15.0
@@ -223,18 +226,28 @@ class Admin:
         deadline = time.monotonic() + VISIBLE_SECONDS
         while left:
             futures = self._client.list_offsets(left, isolation_level=isolation, request_timeout=SECONDS)
+            outdated: set[str] = set()
             for partition, future in futures.items():
                 try:
                     found[TopicName(partition.topic), partition.partition] = future.result().offset
                     del left[partition]
                 except KafkaException as cause:
+                    code = reported(cause).code()
                     # A topic that was just made is known before it has a leader.
-                    if reported(cause).code() not in LEADERLESS or time.monotonic() > deadline:
+                    if code not in LEADERLESS | OUTDATED or time.monotonic() > deadline:
                         doing = f'the offsets of topic "{partition.topic}" cannot be asked for'
                         raise self._told(doing, cause) from cause
+                    outdated |= {partition.topic} if code in OUTDATED else set()
+            self._look_again(outdated)
             if left:
                 time.sleep(0.02)
         return found
+
+    def _look_again(self, topics: Iterable[str]) -> None:
+        """Learn who leads these topics now."""
+        for topic in topics:
+            with suppress(KafkaException):
+                self._client.list_topics(topic, timeout=SECONDS)
 
     def _wait_seen(self, specs: Sequence[TopicSpec]) -> None:
         deadline = time.monotonic() + VISIBLE_SECONDS

@@ -71,3 +71,25 @@ def test_a_kafka_that_is_not_there_is_told_with_a_hint(settings, monkeypatch):
     with pytest.raises(KafkaError) as raised:
         Admin(settings.at_kafka("127.0.0.1:1")).topics()
     assert "--kafka" in (raised.value.hint or "")
+
+
+def test_offsets_are_told_again_after_kafka_was_away(admin, new_topic, broker):
+    topic = (new_topic(), 0)
+    for _ in range(3):
+        assert admin.ends([topic]) == {topic: 0}
+        # Longer than the broker's session, so that its partitions get a leader anew.
+        with broker.suspended():
+            time.sleep(4.5)
+        wait_answered(admin, topic)
+
+
+def wait_answered(admin: Admin, topic: tuple[str, int]) -> None:
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            admin.ends([topic])
+            return
+        except KafkaError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
