@@ -509,7 +509,7 @@ class Service:
         return sum(owed.rows for owed in self._store.owed())
 
     def health(self) -> Health:
-        parts = {"ticks": self._coordinator.problem, "kafka": self._publishing.problem}
+        parts = {"ticks": self._coordinator.problem, "kafka": self._publishing.problem or self._lease.problem}
         problems = {part: problem for part, problem in parts.items() if problem}
         return Health(not problems, problems)
 

@@ -5,6 +5,9 @@ so every reader sees the same holder, whatever its own clock says:
 
 - a **claim** takes the lease when nobody holds it, its last beat is older than the duration, or the owner is the same;
 - a **beat** keeps it; a **release** gives it up.
+
+A holder that cannot reach Kafka does not know who holds it now, and goes on asking: only the topic takes a lease away.
+What it would write meanwhile waits for Kafka too, and is refused there once another server has fenced its producers.
 """
 
 import json
@@ -12,10 +15,11 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from time import monotonic, sleep
+from time import sleep
 
 from confluent_kafka import KafkaError as Reported
 from confluent_kafka import KafkaException, Message, Producer
@@ -31,6 +35,8 @@ log = logging.getLogger(__name__)
 
 DURATION_MS = 10_000
 BEAT_SECONDS = 3.0
+WRITE_MS = 8_000
+"""How long Kafka may take for an entry before the next is tried."""
 TAIL = 500
 """How many offsets back the fold starts: far more than beats in a duration, far fewer than the topic may have."""
 
@@ -50,6 +56,9 @@ class Entry:
     at: int = 0
     """When the broker wrote it, ms."""
 
+    def encode(self) -> bytes:
+        return json.dumps({name: getattr(self, name) for name in ("kind", "owner", "host", "pid", "since")}).encode()
+
 
 class Lease:
     """This server's hold on its service id; kept by a thread from `acquire` to `release`."""
@@ -62,12 +71,14 @@ class Lease:
         self._reader = reader
         self._on_lost = on_lost or (lambda: None)
         self._producer = Producer(
-            {**kafka_client(settings), "acks": "all", "linger.ms": 0, "message.timeout.ms": 8_000}, logger=client_log
+            {**kafka_client(settings), "acks": "all", "linger.ms": 0, "message.timeout.ms": WRITE_MS}, logger=client_log
         )
         self._owner = ""
         self._since = 0
+        self._last: Entry | None = None
         self._stop = threading.Event()
         self._beating: threading.Thread | None = None
+        self.problem: str | None = None
 
     def acquire(self, owner: str) -> None:
         """Take the lease for `owner` (the store's id), or say who has it. The same owner takes it at once.
@@ -78,8 +89,8 @@ class Lease:
         self._owner, self._since = owner, round(datetime.now(UTC).timestamp() * 1000)
         last: int | None = None
         while True:
-            claimed = self._write("claim")
-            holder = fold(self._entries(claimed.offset() or 0))
+            self._last = self._write("claim")
+            holder = fold(self._entries(self._last.offset))
             if holder is not None and holder.owner == owner:
                 break
             if holder is None or (last is not None and holder.at > last):
@@ -104,44 +115,44 @@ class Lease:
             log.warning("the lease could not be released and will run out by itself: %s", cause)
 
     def _beat(self) -> None:
-        written = monotonic()
-        while not self._stop.wait(BEAT_SECONDS):
+        while not self._stop.wait(BEAT_SECONDS / 10 if self.problem else BEAT_SECONDS):
             try:
-                if monotonic() - written < DURATION_MS / 1000:
-                    self._write("beat")
-                    written = monotonic()
-                    continue
-            except KafkaError as cause:
-                log.warning("the lease could not be renewed: %s", cause)
-            if monotonic() - written >= DURATION_MS / 1000:
-                # A pause this long may have let another server in: find out who holds it by claiming it again.
-                if not self._claimed_again():
+                if not self._kept():
                     self._on_lost()
                     return
-                written = monotonic()
+                self.problem = None
+            except KafkaError as cause:
+                self._wait_out(str(cause))
 
-    def _claimed_again(self) -> bool:
-        try:
-            holder = fold(self._entries(self._write("claim").offset() or 0))
-        except KafkaError as cause:
-            log.error("the lease ran out and cannot be renewed: %s", cause)
+    def _kept(self) -> bool:
+        """Renew the lease; False when another server has had it since the last time."""
+        last, beat = self._last, self._write("claim" if self.problem else "beat")
+        assert last is not None, "the lease has not been acquired"
+        # Both times are the broker's: so soon after the last entry, no claim between the two was worth anything.
+        if beat.at - last.at > DURATION_MS and self._lost_since(last, beat):
             return False
-        return holder is not None and holder.owner == self._owner
+        self._last = beat
+        return True
 
-    def _write(self, kind: str) -> Message:
+    def _lost_since(self, last: Entry, beat: Entry) -> bool:
+        """Whether another server has the lease now, or had it meanwhile and may have gone on with the service."""
+        found = list(holders(self._entries(beat.offset)))
+        others = [holder for holder in found if holder is not None and holder.owner != self._owner]
+        return found[-1] in others or any(holder.offset > last.offset for holder in others)
+
+    def _wait_out(self, problem: str) -> None:
+        if problem != self.problem:
+            log.warning("the lease could not be renewed, trying again: %s", problem)
+        self.problem = problem
+
+    def _write(self, kind: str) -> Entry:
         written: list[tuple[Reported | None, Message]] = []
-        value = {
-            "kind": kind,
-            "owner": self._owner,
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "since": self._since,
-        }
+        entry = Entry(kind, self._owner, socket.gethostname(), os.getpid(), self._since)
         doing = f'the lease of service "{self._settings.service_id}" cannot be written'
         try:
             self._producer.produce(
                 self._settings.lease_topic,
-                json.dumps(value).encode(),
+                entry.encode(),
                 self._owner.encode(),
                 on_delivery=lambda error, message: written.append((error, message)),
             )
@@ -152,7 +163,7 @@ class Lease:
         error, message = written[0]
         if error is not None:
             raise told(doing, error)
-        return message
+        return replace(entry, offset=message.offset() or 0, at=message.timestamp()[1])
 
     def _entries(self, last: int) -> Iterable[Entry]:
         partition = (self._settings.lease_topic, 0)
@@ -165,8 +176,8 @@ class Lease:
         return entries[first:]
 
 
-def fold(entries: Iterable[Entry]) -> Entry | None:
-    """Who holds the lease after the entries, with the time of its last sign of life."""
+def holders(entries: Iterable[Entry]) -> Iterator[Entry | None]:
+    """Who holds the lease after each entry, with the time of its last sign of life."""
     holder: Entry | None = None
     for entry in entries:
         mine = holder is not None and holder.owner == entry.owner
@@ -174,7 +185,12 @@ def fold(entries: Iterable[Entry]) -> Entry | None:
             holder = None if mine else holder
         elif holder is None or mine or entry.at - holder.at > DURATION_MS:
             holder = entry
-    return holder
+        yield holder
+
+
+def fold(entries: Iterable[Entry]) -> Entry | None:
+    """Who holds the lease after all entries."""
+    return next(iter(deque(holders(entries), maxlen=1)), None)
 
 
 def taken(service_id: str, holder: Entry | None) -> ServiceTaken:

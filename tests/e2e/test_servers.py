@@ -1,11 +1,14 @@
 """One server and what it may meet: bad records, open transactions, lost topics, a second server, its end."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 
+import httpx
 import psutil
 import pytest
 
+from holdfast.config import load
 from holdfast.kafka.broker import EmbeddedBroker
 
 from .server import Refused, Server, names_of, servers, wait_for
@@ -13,6 +16,8 @@ from .topics import create_topics, delete_topic, producer, read, topic_names, wr
 
 SERVICE = "servers"
 GONE_SECONDS = 20.0
+AWAY_SECONDS = 40.0
+"""Four times as long as a server is sure of its lease."""
 
 
 @pytest.fixture(scope="module")
@@ -226,6 +231,42 @@ def test_a_server_whose_spark_ends_says_so_and_goes_on_when_it_is_started_again(
     assert server.queries()["SPARKLESS_COPY"]["state"] == "RUNNING"
     wait_for("the other row is copied", lambda: copied(kafka, "sparkless") == ["before", "meanwhile"])
     server.kill()
+
+
+def test_a_server_waits_for_kafka_and_goes_on_by_itself(tmp_path):
+    own = EmbeddedBroker(load({"data_dir": tmp_path / "kafka"}, environment={}))
+    own.start()
+    try:
+        with servers(tmp_path, own.bootstrap) as make:
+            server = make("waiting")
+            create_topics(own.bootstrap, "waiting", partitions=1)
+            server.start()
+            create_copy(server, "waiting")
+            server.sql("CREATE TABLE counts AS SELECT k, COUNT(*) AS c FROM waiting GROUP BY k EMIT CHANGES;")
+            write(own.bootstrap, "waiting", [("a", value("before"))])
+            wait_for("a row is copied", lambda: copied(own.bootstrap, "waiting") == ["before"])
+            wait_for("and counted", lambda: server.pull("SELECT * FROM counts;") == [["a", 1]])
+            own.stop()
+            away_at = time.monotonic()
+            told = wait_for("the server says so", lambda: unwell(server))
+            assert "kafka" in told
+            while time.monotonic() < away_at + AWAY_SECONDS:
+                assert server.pull("SELECT * FROM counts;") == [["a", 1]]
+                time.sleep(1)
+            own.start()
+            write(own.bootstrap, "waiting", [("a", value("after"))])
+            wait_for("the next row is copied", lambda: copied(own.bootstrap, "waiting") == ["before", "after"])
+            wait_for("and counted", lambda: server.pull("SELECT * FROM counts;") == [["a", 2]])
+            wait_for("the server is well", lambda: not unwell(server))
+            assert server.terminate() == 0
+    finally:
+        own.stop()
+
+
+def unwell(server: Server) -> dict[str, str]:
+    """The parts of a server that do not work, and why."""
+    details = httpx.get(f"{server.url}/healthcheck", timeout=30).json()["details"]
+    return {part: told.get("message", "") for part, told in details.items() if not told["isHealthy"]}
 
 
 def check_nothing_left(server: Server, when: str) -> None:

@@ -1,10 +1,12 @@
 import os
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
-from holdfast.errors import ServiceTaken
+from holdfast.errors import KafkaError, ServiceTaken
 from holdfast.kafka import lease as leases
 from holdfast.kafka.lease import Entry, Lease, fold
 
@@ -82,6 +84,66 @@ def test_a_holder_that_slept_too_long_learns_that_it_lost_the_lease(new_lease, m
     monkeypatch.setattr(leases, "BEAT_SECONDS", 0.1)
     new_lease().acquire("store-2")
     assert lost.wait(5)
+
+
+@pytest.fixture
+def brief(monkeypatch):
+    """Leases that run out, and are given up as unwritable, within a second."""
+    monkeypatch.setattr(leases, "DURATION_MS", 1000)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.2)
+    monkeypatch.setattr(leases, "WRITE_MS", 1000)
+
+
+def wait_until(found: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not found():
+        assert time.monotonic() < deadline, "not within 20 s"
+        time.sleep(0.05)
+
+
+def acquire(lease: Lease, owner: str) -> None:
+    """Also soon after Kafka was away, when it may not yet have a leader of each partition."""
+
+    def acquired() -> bool:
+        with suppress(KafkaError):
+            lease.acquire(owner)
+            return True
+        return False
+
+    wait_until(acquired)
+
+
+@pytest.mark.usefixtures("brief")
+def test_a_holder_keeps_its_lease_while_kafka_is_away(new_lease, broker):
+    lost = threading.Event()
+    holder = new_lease(on_lost=lost.set)
+    holder.acquire("store-1")
+    with broker.suspended():
+        time.sleep(5)
+        assert "cannot be written" in holder.problem
+    wait_until(lambda: holder.problem is None)
+    assert not lost.is_set()
+    with pytest.raises(ServiceTaken):
+        acquire(new_lease(), "store-2")
+
+
+@pytest.mark.usefixtures("brief")
+@pytest.mark.parametrize("gone_again", [False, True], ids=["another runs", "another ran"])
+def test_a_holder_that_was_cut_off_learns_that_another_took_over(new_lease, broker, monkeypatch, gone_again):
+    lost = threading.Event()
+    holder = new_lease(on_lost=lost.set)
+    holder.acquire("store-1")
+    with broker.suspended():
+        wait_until(lambda: holder.problem)
+        monkeypatch.setattr(leases, "BEAT_SECONDS", 60.0)
+        time.sleep(1.5)
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 0.2)
+    other = new_lease()
+    acquire(other, "store-2")
+    if gone_again:
+        other.release()
+    assert not lost.is_set()
+    assert lost.wait(20)
 
 
 def entry(kind: str, owner: str, at: int) -> Entry:
