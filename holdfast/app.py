@@ -33,6 +33,7 @@ from holdfast.coordinator.system import SystemTables, Told
 from holdfast.coordinator.topic_deletions import TopicDeletions
 from holdfast.errors import (
     BindError,
+    BrokerEnded,
     ForeignStore,
     HoldfastError,
     NotSupported,
@@ -517,6 +518,8 @@ class Service:
         """Why the server has to stop, or None when it has not within the time."""
         if self._sessions.await_end(0):
             self._fail(SparkEnded())
+        if self._broker is not None and not self._broker.alive:
+            self._fail(BrokerEnded(self._broker.log_file))
         return self._failure if self._failed.wait(timeout) else None
 
     def _fail(self, error: HoldfastError) -> None:

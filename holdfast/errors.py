@@ -29,6 +29,7 @@
     ├── ConfigError             F0000   a setting is unknown or wrong
     ├── StartError              58000   the machine lacks something: Java, a port, a folder, disk
     ├── SparkEnded              58000   the process of Spark is gone
+    ├── BrokerEnded             58000   the process of the embedded Kafka broker is gone
     ├── StoreError              58030   the store cannot be opened, or is not ours
     │   ├── StoreLocked         55006
     │   ├── ForeignStore        58P01
@@ -46,6 +47,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +322,19 @@ class SparkEnded(HoldfastError):
             detail="Its process ended by itself, as it does when it has no more memory.",
             hint="Nothing is lost: start the server again. If this comes again, give Spark more memory "
             "(-s spark.driver.memory=4g), or let it read less at once (max_bytes_per_tick).",
+        )
+
+
+class BrokerEnded(HoldfastError):
+    """The process of the embedded Kafka broker is gone. `log_file` is what it wrote to."""
+
+    sqlstate = "58000"
+
+    def __init__(self, log_file: Path) -> None:
+        super().__init__(
+            "the embedded Kafka broker has ended",
+            detail=f'Its process ended by itself, as it does when the disk is full. Its log is "{log_file}".',
+            hint="Nothing is lost: start the server again, once what the log tells of is dealt with.",
         )
 
 

@@ -151,7 +151,7 @@ class EmbeddedBroker:
         self._progress = progress
         self._home = settings.data_dir / FOLDER
         self._log_dir = self._home / LOG_FOLDER
-        self._log_file = settings.data_dir / "logs" / "kafka.log"
+        self.log_file = settings.data_dir / "logs" / "kafka.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._identity: Identity | None = None
 
@@ -234,7 +234,7 @@ class EmbeddedBroker:
     def _make_folders(self) -> None:
         try:
             self._log_dir.mkdir(parents=True, exist_ok=True)
-            self._log_file.parent.mkdir(parents=True, exist_ok=True)
+            self.log_file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as cause:
             raise StartError(
                 f'the data folder "{self._settings.data_dir}" cannot be written',
@@ -268,7 +268,7 @@ class EmbeddedBroker:
     def _write_configuration(self, identity: Identity) -> None:
         ports = {"host": LOOPBACK, "port": identity.port, "controller_port": identity.controller_port}
         write_whole(self._home / "server.properties", PROPERTIES.format(log_dir=escaped(self._log_dir), **ports))
-        write_whole(self._home / "log4j2.properties", LOGGING.format(file=escaped(self._log_file)))
+        write_whole(self._home / "log4j2.properties", LOGGING.format(file=escaped(self.log_file)))
 
     def _format(self, command: Sequence[str], identity: Identity) -> None:
         storage_tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", identity.cluster_id]
@@ -282,7 +282,7 @@ class EmbeddedBroker:
             )
 
     def _spawn(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        output = self._log_file.with_suffix(".out").open("wb")
+        output = self.log_file.with_suffix(".out").open("wb")
         with output:
             # A session of its own: an interrupt from the terminal is for the server, which then stops the broker.
             return subprocess.Popen(
@@ -306,10 +306,10 @@ class EmbeddedBroker:
         raise self._failed(f"did not answer within {START_SECONDS:.0f} s")
 
     def _failed(self, how: str) -> StartError:
-        said = tail(self._log_file, 15) + tail(self._log_file.with_suffix(".out"), 5)
+        said = tail(self.log_file, 15) + tail(self.log_file.with_suffix(".out"), 5)
         return StartError(
             f"the embedded Kafka broker {how}",
-            detail=f'The end of "{self._log_file}":\n{said}',
+            detail=f'The end of "{self.log_file}":\n{said}',
             hint="To use another Kafka instead, start with --kafka host:port.",
         )
 

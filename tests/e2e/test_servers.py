@@ -233,6 +233,29 @@ def test_a_server_whose_spark_ends_says_so_and_goes_on_when_it_is_started_again(
     server.kill()
 
 
+def test_a_server_whose_broker_ends_says_so_and_goes_on_when_it_is_started_again(tmp_path):
+    with servers(tmp_path, None) as make:
+        server = make("brokerless")
+        server.start()
+        server.sql(
+            "CREATE STREAM s (k STRING KEY, v INT) WITH (KAFKA_TOPIC = 's', VALUE_FORMAT = 'JSON', PARTITIONS = 1);"
+            "CREATE TABLE counts AS SELECT k, COUNT(*) AS c FROM s GROUP BY k EMIT CHANGES;"
+            "INSERT INTO s (k, v) VALUES ('a', 1);"
+        )
+        wait_for("the row is counted", lambda: server.pull("SELECT * FROM counts;") == [["a", 1]])
+        (broker,) = [p for p in server.family if "java" in p.name() and "kafka.Kafka" in p.cmdline()]
+        broker.kill()
+        assert server.wait_ended(90) == 1
+        said = server.log_of_last_start()
+        assert "ERROR: the embedded Kafka broker has ended" in said
+        assert str(server.data_dir / "logs" / "kafka.log") in said
+        assert "another server" not in said
+        check_nothing_left(server, "after the broker ended")
+        server.start()
+        server.sql("INSERT INTO s (k, v) VALUES ('a', 2);")
+        wait_for("the next row is counted", lambda: server.pull("SELECT * FROM counts;") == [["a", 2]])
+
+
 def test_a_server_waits_for_kafka_and_goes_on_by_itself(tmp_path):
     own = EmbeddedBroker(load({"data_dir": tmp_path / "kafka"}, environment={}))
     own.start()
