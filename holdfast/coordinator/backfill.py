@@ -1,9 +1,9 @@
 """The next slice of queries that are catching up.
 
 A query of topics reads them by ranges up to the ends of the remap. A query of tables takes the tables' rows as of the
-last tick, all in one slice; one whose result is to have their history takes it time by time. A query of a derived
-stream reads the stream's sink topic as far as it is published, and then what is still owed to it. Queries at the same
-place of the same inputs share a slice.
+last tick, in one slice unless they are many; one whose result is to have their history takes it time by time. A query
+of a derived stream reads the stream's sink topic as far as it is published, and then what is still owed to it. Queries
+at the same place of the same inputs share a slice.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -14,10 +14,11 @@ import pyarrow as pa
 from holdfast.config import Settings
 from holdfast.coordinator.clock import Clock
 from holdfast.coordinator.deltas import as_delta
+from holdfast.coordinator.hydration import Hydration
 from holdfast.coordinator.intake import as_ends, as_moved, by_topic, ranges_by_topic
 from holdfast.coordinator.publishing import OutboxStore, Publishing
 from holdfast.coordinator.replay import Replay
-from holdfast.coordinator.slices import Ends, Partition, Slices, in_step
+from holdfast.coordinator.slices import PASSED_ON, Ends, Partition, Slices, in_step
 from holdfast.kafka.admin import Admin
 from holdfast.kafka.consumer import RangeReader
 from holdfast.names import ObjectName, QueryId, TopicName
@@ -29,12 +30,16 @@ from holdfast.runtime.spark.views import decoded_view
 from holdfast.runtime.store.port import Moved, Time
 from holdfast.runtime.tick import TickInputs
 
+HYDRATED_AT_ONCE = 500_000
+"""So many rows of tables are given to a query that begins in one slice."""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A slice: the queries, what they read, how far that goes; with the `last` one they have caught up.
 
-    One of the past is committed `at` its time.
+    One of the past is committed `at` its time. After one that does not go on (`goes_on`), a crash has the queries begin
+    again. Of `short` ones several may come between two ticks.
     """
 
     queries: Mapping[QueryId, Program]
@@ -43,6 +48,8 @@ class Piece:
     done: float
     last: bool
     at: Time | None = None
+    goes_on: bool = True
+    short: bool = False
 
 
 class Backfill:
@@ -61,11 +68,14 @@ class Backfill:
         self._admin, self._ranges, self._slices = admin, ranges, slices
         self._replay = Replay(store)
         self.publishing: Publishing | None = None
+        self._hydration: Hydration | None = None
         self.starts: Callable[[ObjectName], Time | None] = lambda _name: None
         """Where the history of an object is to start; None when it starts once it is built."""
 
     def next(self, waiting: Mapping[QueryId, Program], dataflow: Dataflow, remap: Ends) -> Piece:
         """The next slice of the first waiting query and of those that can share it."""
+        if self._hydration is not None:
+            return self._of_large_tables(self._hydration)
         first = next(iter(waiting.values()))
         at = self._at(first.query)
         keepers = {name: keeper for name in sorted(first.objects) if (keeper := dataflow.keeper(name)) is not None}
@@ -84,6 +94,23 @@ class Backfill:
         assert self.publishing is not None
         with self.publishing.paused():
             return self._of_derived_streams(keepers, dataflow, first.topics, at, together, remap)
+
+    def look_at(self, waiting: Mapping[QueryId, Program]) -> None:
+        """Give up what was begun for queries that do not wait any more, or not as they were."""
+        if self._hydration is not None and not self._hydration.go_on_with(waiting):
+            self._end_hydration()
+
+    def committed(self, piece: Piece) -> None:
+        """A slice is done; what is not told to be comes again."""
+        if self._hydration is not None:
+            self._hydration.taken()
+            if piece.last:
+                self._end_hydration()
+
+    def _end_hydration(self) -> None:
+        assert self._hydration is not None
+        self._hydration.close()
+        self._hydration = None
 
     def set_floor(self, ends: Iterable[Moved]) -> None:
         """What sink topics hold up to here was written by a store that is given up: it will all be written again."""
@@ -127,8 +154,14 @@ class Backfill:
         return by_topic(self._ranges.read(wanted)) if wanted else {}
 
     def _of_tables(self, keepers: Mapping[ObjectName, Program], together: Mapping[QueryId, Program]) -> Piece:
-        """The rows of all tables as of one time."""
+        """The rows of all tables as of one time; in many slices when they are many."""
         at = self._clock.read_time()
+        if sum(self._store.count(k.collection) for k in keepers.values() if k.collection) > HYDRATED_AT_ONCE:
+            found = {name: (k.collection, k.layout) for name, k in keepers.items() if k.collection is not None}
+            self._store.set_upper([collection for collection, _ in found.values()], Time(at + 1))
+            slice_bytes = self._settings.max_bytes_per_tick // PASSED_ON
+            self._hydration = Hydration(self._store, together, found, at, slice_bytes)
+            return self._of_large_tables(self._hydration)
         rows: dict[ObjectName, pa.Table] = {}
         for name, keeper in keepers.items():
             assert keeper.collection is not None
@@ -137,6 +170,10 @@ class Backfill:
             if pages:
                 rows[name] = as_delta(pages, keeper.layout)
         return Piece(together, TickInputs({}, rows), (), 1.0, last=True)
+
+    def _of_large_tables(self, hydration: Hydration) -> Piece:
+        part = hydration.next()
+        return Piece(hydration.queries, part.inputs, (), part.done, part.last, goes_on=False, short=part.done == 1.0)
 
     def _of_the_past(self, program: Program, tables: Mapping[ObjectName, Program], start: Time) -> Piece:
         queries = {program.query: program}

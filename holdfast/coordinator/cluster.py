@@ -415,13 +415,14 @@ class Cluster:
         began, built = time.monotonic(), False
         while (piece := self._build_slice()) is not None:
             built = True
-            if piece.at is None or time.monotonic() - began > REPLAY_SECONDS:
+            if not (piece.short or piece.at is not None) or time.monotonic() - began > REPLAY_SECONDS:
                 break
         return built
 
     def _build_slice(self) -> Piece | None:
         waiting = {q: self.dataflow.programs[q] for q, p in self.progress.items() if p.status is Status.BUILDING}
         ready = {q: p for q, p in waiting.items() if self._upstream_runs(p)}
+        self._backfill.look_at(waiting)
         if not ready:
             return None
         for program in ready.values():
@@ -436,10 +437,11 @@ class Cluster:
             inputs = replace(piece.inputs, riders=frozenset(riders))
             stage, outcome = self._ticker.run(self.dataflow, {**piece.queries, **riders}, inputs)
             for query in piece.queries.keys() - outcome.failed.keys():
-                stage.move(query, [*piece.moved, (Place.RIDING if piece.last else Place.OWN).mark()])
+                stage.move(query, [*piece.moved, _place_after(piece).mark()])
             for query in riders.keys() & outcome.failed.keys():
                 stage.move(query, self._left_at(riders[query]))
             self._commit(stage, outcome, past=piece.at)
+        self._backfill.committed(piece)
         _count("backfill", piece.inputs.topics)
         if piece.last:
             self._show([p for q, p in piece.queries.items() if q not in outcome.failed])
@@ -531,6 +533,12 @@ class Cluster:
 
     def _collections(self, programs: Iterable[Program]) -> list[CollectionId]:
         return [p.collection for p in programs if p.collection is not None]
+
+
+def _place_after(piece: Piece) -> Place:
+    if piece.last:
+        return Place.RIDING
+    return Place.OWN if piece.goes_on else Place.LOST
 
 
 def _count(kind: str, read: Mapping[TopicName, ViewInput]) -> None:

@@ -1,8 +1,9 @@
-"""Rows of tables as the changes that would make them."""
+"""Rows and changes of tables, as a tick takes them."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from holdfast.runtime.store.port import Layout
+from holdfast.runtime.store.port import Layout, Time
 
 
 def as_delta(pages: list[pa.Table], layout: Layout) -> pa.Table:
@@ -17,3 +18,17 @@ def as_delta(pages: list[pa.Table], layout: Layout) -> pa.Table:
     columns |= {f"a{i}": rows.column(f"c{i}") for i in range(len(layout.value))}
     columns["a_ts"] = rows.column("ts")
     return pa.table(columns)
+
+
+def by_time(changes: pa.Table) -> list[tuple[Time, pa.Table]]:
+    """The deltas of each time; changes come in the order of their times."""
+    times = changes.column("time").to_pylist()
+    # When a row was deleted is not kept: it counts as of when it was last written.
+    known = pc.coalesce(changes.column("a_ts"), changes.column("b_ts"))
+    rest = changes.set_column(changes.column_names.index("a_ts"), "a_ts", known).drop_columns(["time"])
+    found, start = [], 0
+    for place in range(1, len(times) + 1):
+        if place == len(times) or times[place] != times[start]:
+            found.append((Time(times[start]), rest.slice(start, place - start)))
+            start = place
+    return found

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from holdfast.coordinator.deltas import as_delta
+from holdfast.coordinator.deltas import as_delta, by_time
 from holdfast.names import CollectionId, ObjectName, QueryId
 from holdfast.runtime.program import Program
 from holdfast.runtime.progress import replayed, replayed_upto
@@ -95,26 +94,12 @@ class Replay:
         found: dict[Time, dict[ObjectName, pa.Table]] = {}
         for name, id_ in changed:
             to = Time(min(ahead.upto, self._store.changed_at(id_)))
-            for time, rows in _by_time(self._store.changes(id_, after, to)):
+            for time, rows in by_time(self._store.changes(id_, after, to)):
                 found.setdefault(time, {})[name] = rows
         ahead.steps = deque(sorted(found.items()))
 
     def _end(self, inputs: Mapping[ObjectName, tuple[CollectionId, Layout]]) -> Time:
         return max((self._store.changed_at(id_) for id_, _ in inputs.values()), default=Time(0))
-
-
-def _by_time(changes: pa.Table) -> list[tuple[Time, pa.Table]]:
-    """The deltas of each time; changes come in the order of their times."""
-    times = changes.column("time").to_pylist()
-    # When a row was deleted is not kept: it counts as of when it was last written.
-    known = pc.coalesce(changes.column("a_ts"), changes.column("b_ts"))
-    rest = changes.set_column(changes.column_names.index("a_ts"), "a_ts", known).drop_columns(["time"])
-    found, start = [], 0
-    for place in range(1, len(times) + 1):
-        if place == len(times) or times[place] != times[start]:
-            found.append((Time(times[start]), rest.slice(start, place - start)))
-            start = place
-    return found
 
 
 def _part(start: Time, at: Time, end: Time) -> float:

@@ -80,7 +80,7 @@ class TickInputs:
     `objects` are rows of streams (`k0.., c0.., ts, part, off`) or deltas of tables. `decoded` says how an object's
     rows are read from its topic instead, while a query catches up on it. `riders` are queries that have had all this:
     they run along for what the others give in the tick. `before` is the time as of which other tables are looked up
-    when it is not the last one.
+    when it is not the last one; those that are `absent` have no rows then.
     """
 
     topics: Mapping[TopicName, ViewInput]
@@ -88,6 +88,7 @@ class TickInputs:
     decoded: Mapping[ObjectName, TopicInput] = field(default_factory=dict)
     riders: frozenset[QueryId] = frozenset()
     before: Time | None = None
+    absent: frozenset[ObjectName] = frozenset()
 
 
 NO_INPUTS = TickInputs({})
@@ -312,7 +313,7 @@ class _Run:
                 return None if groups is None else self.stage.lookup_groups(state, groups, _period(groups, near))
             case Lookup(name=name, stage=stage):
                 keys, keeper = self.held.get((program.query, stage)), self.dataflow.keeper(name)
-                if keys is None or keeper is None or keeper.collection is None:
+                if keys is None or keeper is None or keeper.collection is None or name in self.inputs.absent:
                     return None
                 return self.stage.lookup(keeper.collection, keys, self.inputs.before)
             case Due(state=state, elapsed=elapsed):
