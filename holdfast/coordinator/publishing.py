@@ -24,6 +24,8 @@ from holdfast.runtime.store.port import Moved, SqlReader, Store, Time
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
+LONGEST_RETRY_SECONDS = 30.0
+"""Between two attempts there is twice the time that was before, up to this."""
 
 
 class OutboxStore(Store, SqlReader, Protocol):
@@ -52,6 +54,7 @@ class Publishing:
         self._partitions: dict[TopicName, int] = {}
         self._in_doubt = False
         self._ends_in_doubt = False
+        self._failures = 0
         self._wake = Event()
         self._stopping = Event()
         self._turn = Lock()
@@ -126,7 +129,7 @@ class Publishing:
             try:
                 with self._turn:
                     self._publish_all()
-                self.problem = None
+                self.problem, self._failures = None, 0
             except Fenced as error:
                 self._fenced(error)
                 return
@@ -134,13 +137,23 @@ class Publishing:
                 self._in_doubt = True
                 self._partitions.clear()
                 self._wake.set()
-                if not isinstance(error, TransactionAborted):
-                    self.problem = str(error)
-                    log.warning("publishing failed, trying again: %s", error)
-                    if self._stopping.wait(RETRY_SECONDS):
-                        return
+                if not self._wait_out(error):
+                    return
             if self._stopping.is_set() and not self._wake.is_set():
                 return
+
+    def _wait_out(self, error: KafkaError) -> bool:
+        """Wait after a failure, each time longer; False when it is time to end.
+
+        A transaction that was aborted is tried again at once the first time: that happens when brokers change.
+        """
+        self._failures += 1
+        if self._failures == 1 and isinstance(error, TransactionAborted):
+            return True
+        self.problem = str(error)
+        seconds = min(RETRY_SECONDS * 2 ** min(self._failures - 1, 10), LONGEST_RETRY_SECONDS)
+        log.warning("publishing failed, trying again in %.0f s: %s", seconds, error)
+        return not self._stopping.wait(seconds)
 
     def _publish_all(self) -> None:
         if self._in_doubt:

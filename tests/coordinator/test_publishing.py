@@ -1,5 +1,6 @@
 """What publishing tells the store after a failure."""
 
+import time
 from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -157,3 +158,26 @@ def test_a_store_that_is_older_than_what_it_published_is_refused():
 
 def test_an_older_store_goes_on_when_that_is_wanted_and_is_told_the_time_to_be_above():
     assert fenced(Marker(OURS, Time(3), rows=0, chunk=0, complete=True), republish=True) == 3
+
+
+def test_a_record_that_is_refused_again_and_again_is_told_and_not_tried_without_pause():
+    class Refusing(Topics):
+        attempts = 0
+
+        def publish(self, store, time, outgoing, *, published):
+            del store, time, outgoing, published
+            self.attempts += 1
+            raise TransactionAborted("the record is too large")
+
+    outbox, topics = Outbox(), Refusing()
+    admin = SimpleNamespace(describe=topics.describe, written=topics.written_ends)
+    publishing = Publishing(outbox, topics, admin, lambda: SINKS, pytest.fail, lambda: None)
+    publishing.fence()
+    publishing.start()
+    publishing.wake()
+    deadline = time.monotonic() + 30
+    while publishing.problem is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    publishing.stop()
+    assert publishing.problem == "the record is too large"
+    assert 2 <= topics.attempts <= 4
