@@ -8,6 +8,7 @@ from holdfast.runtime.functions.jsontexts import (
     marked_if_needed,
     restored,
     single_quoted,
+    strict,
     value_json,
     value_text,
 )
@@ -25,12 +26,14 @@ STRING, INTEGER, BIGINT, DOUBLE, BOOLEAN = (
 )
 
 _ITEMS = "try_cast(try_parse_json({0}) AS ARRAY<VARIANT>)"
+_STRICTLY = "map('allowSingleQuotes', 'false')"
 
 
 def _extract(a: Arguments) -> str:
     """Names in brackets have double quotes in ksqlDB's paths and single ones in Spark's."""
     path = f"replace(replace({a.texts[1]}, '[\"', {text('[' + chr(39))}), '\"]', {text(chr(39) + ']')})"
-    found = let(a.texts[0], lambda json: f"get_json_object({marked_if_needed(json)}, {path})", "doc_")
+    document = let(a.texts[0], strict, "text_")
+    found = let(document, lambda json: f"get_json_object({marked_if_needed(json)}, {path})", "doc_")
     return let(found, value_text, "found_")
 
 
@@ -53,7 +56,7 @@ _CONTAINS = {
 
 
 def _records(a: Arguments) -> str:
-    entries = f"map_entries(from_json({marked(a.texts[0])}, 'MAP<STRING, STRING>'))"
+    entries = f"map_entries(from_json({marked(a.texts[0])}, 'MAP<STRING, STRING>', {_STRICTLY}))"
     entry = f"named_struct('k', substring(e_.key, 2), 'v', {value_text('e_.value')})"
     return f"map_from_entries(transform({entries}, e_ -> {entry}))"
 
@@ -62,12 +65,12 @@ def _items(a: Arguments) -> str:
     """Every item must be an object."""
     every = "forall(items_, i_ -> substring(i_, 1, 1) = '{{')".replace("{{", "{")
     listed = f"CASE WHEN {every} THEN transform(items_, i_ -> {restored('i_')}) END"
-    return let(f"(from_json({marked(a.texts[0])}, 'ARRAY<STRING>'))", lambda _: listed, "items_")
+    return let(f"(from_json({marked(a.texts[0])}, 'ARRAY<STRING>', {_STRICTLY}))", lambda _: listed, "items_")
 
 
 def _concat(a: Arguments) -> str:
-    """Objects are joined to one; as soon as there is anything else, all become items of one array."""
-    documents = f"array({', '.join(marked(json) for json in a.texts)})"
+    """Objects are joined to one; as soon as there is anything else, all become items of one array. One stays alone."""
+    documents = f"array({', '.join(marked(let(json, strict, 'text_')) for json in a.texts)})"
     values = "transform(docs_, d_ -> get_json_object(d_, '$'))"
     maps = "transform(docs_, d_ -> from_json(d_, 'MAP<STRING, STRING>'))"
     merged = f"aggregate({maps}, map_filter({maps}[0], (k_, v_) -> FALSE), (all_, m_) -> map_concat(all_, m_))"
@@ -75,7 +78,8 @@ def _concat(a: Arguments) -> str:
     one = f"concat('{{', array_join(transform(map_entries({merged}), e_ -> {entry}), ','), '}}')"
     inner = "CASE WHEN v_ LIKE '[%' THEN substring(v_, 2, length(v_) - 2) ELSE v_ END"
     parts = f"filter(transform(values_, x_ -> {let(value_json('x_'), lambda _: inner, 'v_')}), p_ -> p_ <> '')"
-    many = f"concat('[', array_join({parts}, ','), ']')"
+    listed = f"concat('[', array_join({parts}, ','), ']')"
+    many = listed if len(a.texts) > 1 else let("values_[0]", value_json, "x_")
     chosen = (
         "CASE WHEN exists(values_, x_ -> x_ IS NULL) THEN NULL"
         f" WHEN forall(values_, x_ -> x_ LIKE '{{%') THEN {one} ELSE {many} END"
@@ -93,7 +97,7 @@ FUNCTIONS = (
     _function(
         "EXTRACTJSONFIELD",
         "What a JSON text has at a path such as $.a.b[0]: a string without its quotes, anything else as JSON; NULL "
-        "when there is nothing.",
+        "when there is nothing. Of equal names in an object the first one counts.",
         ("json", "path"),
         (ScalarForm(parameters=(STRING, STRING), returns=STRING, spark=_extract, duckdb=None),),
         Example(call="""EXTRACTJSONFIELD('{"a": {"b": ["x", 1.50]}}', '$.a.b[1]')""", gives="'1.50'"),
@@ -129,12 +133,20 @@ FUNCTIONS = (
         "JSON_ARRAY_LENGTH",
         "How many items a JSON array has; NULL for anything else.",
         ("json",),
-        (ScalarForm(parameters=(STRING,), returns=INTEGER, spark="json_array_length({0})", duckdb=None),),
+        (
+            ScalarForm(
+                parameters=(STRING,),
+                returns=INTEGER,
+                spark=lambda a: f"json_array_length({let(a.texts[0], strict)})",
+                duckdb=None,
+            ),
+        ),
         Example(call="JSON_ARRAY_LENGTH('[1, [2, 3]]')", gives="2"),
     ),
     _function(
         "JSON_CONCAT",
-        "JSON texts as one: objects as an object, in which of equal names the last one counts; all else as an array.",
+        "JSON texts as one: objects as an object, in which of equal names the last one counts; all else as an array. "
+        "One text alone stays what it is.",
         ("json",),
         (ScalarForm(parameters=(STRING,), returns=STRING, variadic=True, spark=_concat, duckdb=None),),
         Example(call="""JSON_CONCAT('{"a": 1}', '{"b": 2, "a": 3}')""", gives="""'{"a":3,"b":2}'"""),
@@ -155,7 +167,7 @@ FUNCTIONS = (
             ScalarForm(
                 parameters=(STRING,),
                 returns=Array(STRING),
-                spark="array_distinct(json_object_keys({0}))",
+                spark=lambda a: f"array_distinct(json_object_keys({let(a.texts[0], strict)}))",
                 duckdb=None,
             ),
         ),

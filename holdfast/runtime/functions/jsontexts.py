@@ -12,11 +12,14 @@ from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct
 
 _STRING, _BARE, _EDGE = "\ufdd0", "\ufdd1", "\ufdd2"
 
-_ANY_STRING = text(r'"((?:[^"\\]|\\.)*)"')
+# Possessive, so that Java's matcher does not go deeper with every character.
+_CHARACTERS = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
+_ANY_STRING = text(f'"({_CHARACTERS})"')
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![-+.0-9eE])"
-_STRING_OR_BARE = text(rf'("(?:[^"\\]|\\.)*")|({_NUMBER}|null)')
+_STRING_OR_BARE = text(rf'("{_CHARACTERS}")|({_NUMBER}|null)')
 _MARKED_BARE = text(f"{_EDGE}([^{_EDGE}]*){_EDGE}")
 _QUOTED_BARE = text(f'"{_BARE}([^"]*)"')
+_SINGLE_QUOTE = text("'")
 # What Spark may write differently, or hide.
 _DELICATE = text(r"null|[0-9][.eE]")
 
@@ -38,7 +41,13 @@ def marked_if_needed(json: str) -> str:
 
 def single_quoted(json: str) -> str:
     """Whether there are single quotes outside of strings, which Spark would take for strings too."""
-    return f"contains(regexp_replace({json}, {_ANY_STRING}, ''), {text(chr(39))})"
+    outside = f"regexp_replace({json}, {_ANY_STRING}, '')"
+    return f"(contains({json}, {_SINGLE_QUOTE}) AND contains({outside}, {_SINGLE_QUOTE}))"
+
+
+def strict(json: str) -> str:
+    """The text, NULL where Spark would take for JSON what is none."""
+    return f"CASE WHEN NOT {single_quoted(json)} THEN {json} END"
 
 
 def restored(json: str) -> str:

@@ -49,6 +49,13 @@ def on_spark(
     return [table.column(f"r{i}").to_pylist() for i in range(len(texts))]
 
 
+def evaluated(spark: SparkSession, relation: Relation, expressions: Sequence[str]) -> list[list[Any]]:
+    """What expressions give on Spark for every row; one job for all."""
+    trees = [parse_expression(text) for text in expressions]
+    texts = [render(tree, relation.scope, Dialect.SPARK) for tree in trees]
+    return on_spark(spark, relation, texts, [type_of(tree, relation.scope) for tree in trees])
+
+
 def on_duckdb(relation: Relation, texts: Sequence[str], types: Sequence[SqlType]) -> list[list[Any]]:
     connection = duckdb.connect()
     connection.register("given", relation.arrow())

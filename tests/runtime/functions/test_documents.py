@@ -1,10 +1,14 @@
 """What functions of JSON and of URLs give for values that are easily got wrong."""
 
+import json
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
-from .engines import unequal
+from holdfast.types import Scalar
+
+from .engines import Relation, evaluated, unequal
 
 NULL = "CAST(NULL AS STRING)"
 
@@ -33,6 +37,8 @@ JSON: list[tuple[str, Any]] = [
     (call("EXTRACTJSONFIELD", '{"a": true}', "'$.a'"), "true"),
     (call("EXTRACTJSONFIELD", "nonsense", "'$.a'"), None),
     (f"EXTRACTJSONFIELD({NULL}, '$.a')", None),
+    (call("EXTRACTJSONFIELD", "{'a': 1}", "'$.a'"), None),
+    (call("EXTRACTJSONFIELD", """{"a": "it's"}""", "'$.a'"), "it's"),
     *((call("IS_JSON_STRING", text), True) for text in ("1", '"a"', "null", "[]", '{"a": 1, "a": 2}', " {} ")),
     *((call("IS_JSON_STRING", text), False) for text in ("", " ", "abc", '{"a"', "[1,]", "{a: 1}", "'a'")),
     (f"IS_JSON_STRING({NULL})", False),
@@ -54,11 +60,14 @@ JSON: list[tuple[str, Any]] = [
     (call("JSON_ARRAY_LENGTH", "{}"), None),
     (call("JSON_ARRAY_LENGTH", ""), None),
     (call("JSON_ARRAY_LENGTH", "[1"), None),
+    (call("JSON_ARRAY_LENGTH", "['a']"), None),
+    (call("JSON_ARRAY_LENGTH", """["it's", "'"]"""), 2),
     (f"JSON_ARRAY_LENGTH({NULL})", None),
     (call("JSON_KEYS", '{"b": 1, "a": 2}'), ["b", "a"]),
     (call("JSON_KEYS", "{}"), []),
     (call("JSON_KEYS", "[]"), None),
     (call("JSON_KEYS", ""), None),
+    (call("JSON_KEYS", "{'a': 1}"), None),
     (f"JSON_KEYS({NULL})", None),
     (
         call("JSON_RECORDS", '{"a": 3, "b": "Seven", "c": null, "d": {"x": [1.0, "y"]}, "e": true}'),
@@ -67,6 +76,8 @@ JSON: list[tuple[str, Any]] = [
     (call("JSON_RECORDS", "{}"), []),
     (call("JSON_RECORDS", "[1]"), None),
     (call("JSON_RECORDS", '{"a"'), None),
+    (call("JSON_RECORDS", "{'a': 1}"), None),
+    (call("JSON_RECORDS", """{"a": "it's"}"""), [("a", "it's")]),
     (f"JSON_RECORDS({NULL})", None),
     (call("JSON_ITEMS", '[{"a": 1.0}, {"b": "c"}]'), ['{"a":1.0}', '{"b":"c"}']),
     (call("JSON_ITEMS", "[]"), []),
@@ -74,6 +85,7 @@ JSON: list[tuple[str, Any]] = [
     (call("JSON_ITEMS", '[{"a": 1}, null]'), None),
     (call("JSON_ITEMS", '["{"]'), None),
     (call("JSON_ITEMS", "{}"), None),
+    (call("JSON_ITEMS", "[{'a': 1}]"), None),
     (f"JSON_ITEMS({NULL})", None),
     (call("JSON_CONCAT", '{"a": 1}', """'{"b": 2, "c": {"z": 1, "y": 1.0}}'"""), '{"a":1,"b":2,"c":{"z":1,"y":1.0}}'),
     (call("JSON_CONCAT", '{"a": {"5": 6}}', """'{"a": {"3": 4}}'"""), '{"a":{"3":4}}'),
@@ -84,6 +96,12 @@ JSON: list[tuple[str, Any]] = [
     (call("JSON_CONCAT", "[1, [2]]", "'[[[3]], [[[4]]]]'"), "[1,[2],[[3]],[[[4]]]]"),
     (call("JSON_CONCAT", '"a\\"b"', "'[]'"), '["a\\"b"]'),
     (call("JSON_CONCAT", '{"a": "q\\"", "b": null}', "'{}'"), '{"a":"q\\"","b":null}'),
+    (call("JSON_CONCAT", "1"), "1"),
+    (call("JSON_CONCAT", '"a"'), '"a"'),
+    (call("JSON_CONCAT", "[1, 2.0]"), "[1,2.0]"),
+    (call("JSON_CONCAT", '{"a": 1}'), '{"a":1}'),
+    (call("JSON_CONCAT", "nonsense"), None),
+    (call("JSON_CONCAT", "{'a': 1}", "'{}'"), None),
     (call("JSON_CONCAT", "1", "''"), None),
     (call("JSON_CONCAT", "1", NULL), None),
     ("TO_JSON_STRING(1)", "1"),
@@ -128,6 +146,35 @@ URLS: list[tuple[str, Any]] = [
     ("URL_DECODE_PARAM('url%20encoded+x')", "url encoded x"),
     ("URL_DECODE_PARAM('%zz')", None),
 ]
+
+
+@pytest.mark.parametrize("part", ["x", '\\"', "\\u00e9", "'"])
+def test_long_texts(spark: SparkSession, part: str) -> None:
+    """What one record holds cannot be too long for the matchers of all the others."""
+    string = f'"{part * 100_000}"'
+    named, listed = f'{{"a": {string}}}', f"[{string}]"
+    texts = [string, named, listed, f"[{named}]"]
+    calls = ("IS_JSON_STRING(A)", "EXTRACTJSONFIELD(A, '$.a')", "JSON_ARRAY_LENGTH(A)", "JSON_ARRAY_CONTAINS(A, 'x')",
+             "JSON_KEYS(A)", "JSON_RECORDS(A)", "JSON_ITEMS(A)", "JSON_CONCAT(A, A)")  # fmt: skip
+    relation = Relation((("A", Scalar.STRING),), [(text,) for text in texts])
+    right, found, lengths, _, keys, records, items, joined = evaluated(spark, relation, calls)
+    value = json.loads(string)
+    assert right == [True] * 4
+    assert found == [None, value, None, None]
+    assert lengths == [None, None, 1, 1]
+    assert keys == [None, ["a"], None, None]
+    assert records == [None, [("a", value)], None, None]
+    assert [None if i is None else list(map(json.loads, i)) for i in items] == [None, None, None, [{"a": value}]]
+    assert list(map(json.loads, joined)) == [[value] * 2, {"a": value}, [value] * 2, [{"a": value}] * 2]
+
+
+def test_deep_texts(spark: SparkSession) -> None:
+    """Deeper than the parser goes is no JSON."""
+    relation = Relation((("A", Scalar.STRING),), [("[" * 5_000 + "]" * 5_000,), ('{"a":' * 5_000 + "1" + "}" * 5_000,)])
+    calls = ("IS_JSON_STRING(A)", "EXTRACTJSONFIELD(A, '$.b')", "JSON_ARRAY_LENGTH(A)", "JSON_ARRAY_CONTAINS(A, 'x')",
+             "JSON_KEYS(A)", "JSON_RECORDS(A)", "JSON_ITEMS(A)", "JSON_CONCAT(A, A)")  # fmt: skip
+    found = evaluated(spark, relation, calls)
+    assert found == [[False] * 2, [None] * 2, [None] * 2, [False] * 2, *([None] * 2 for _ in range(4))]
 
 
 def test_documents(spark: SparkSession) -> None:
