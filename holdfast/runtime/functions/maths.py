@@ -14,7 +14,10 @@ CATEGORY = "MATHEMATICAL"
 INTEGER, BIGINT, DOUBLE = Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE
 
 # From here on every DOUBLE is a whole number.
-_WHOLE = "4503599627370496"
+WHOLE = "4503599627370496"
+
+
+CARRY = "A DECIMAL that would need one more digit than its type has is NULL: CAST it to a wider one before."
 
 
 def wrap32(text: str) -> str:
@@ -46,8 +49,8 @@ def _step(name: str) -> tuple[ScalarForm, ...]:
             duckdb=lambda a: f"TRY_CAST({name}({a.texts[0]}) AS {duckdb_type(a.returns)})",
         ),
         _same(
-            f"CASE WHEN abs({{0}}) < {_WHOLE} THEN CAST({name}({{0}}) AS DOUBLE) ELSE {{0}} END",
-            f"CASE WHEN abs({{0}}) < {_WHOLE} THEN CAST(CAST({name}({{0}}) AS BIGINT) AS DOUBLE) ELSE {{0}} END",
+            f"CASE WHEN abs({{0}}) < {WHOLE} THEN CAST({name}({{0}}) AS DOUBLE) ELSE {{0}} END",
+            f"CASE WHEN abs({{0}}) < {WHOLE} THEN CAST(CAST({name}({{0}}) AS BIGINT) AS DOUBLE) ELSE {{0}} END",
             DOUBLE,
         ),
     )
@@ -67,13 +70,13 @@ FUNCTIONS = (
     ),
     ScalarFunction(
         name="CEIL",
-        doc="The least whole number that is not less.",
+        doc=f"The least whole number that is not less. {CARRY}",
         forms=_step("ceil"),
         examples=(Example(call="CEIL(CAST(1.2 AS DOUBLE))", gives="CAST(2 AS DOUBLE)"),),
     ),
     ScalarFunction(
         name="FLOOR",
-        doc="The greatest whole number that is not greater.",
+        doc=f"The greatest whole number that is not greater. {CARRY}",
         forms=_step("floor"),
         examples=(Example(call="FLOOR(CAST(-1.2 AS DOUBLE))", gives="CAST(-2 AS DOUBLE)"),),
     ),

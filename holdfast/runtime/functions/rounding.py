@@ -1,13 +1,23 @@
 """ROUND and TRUNC: to a number of digits after the point, negative ones before it.
 
-DOUBLEs are rounded through the shortest decimal text of the number, as Java's BigDecimal.valueOf does; numbers too
-great for that have no such digits and stay themselves.
+DOUBLEs are rounded through the shortest decimal text of the number, as Java's BigDecimal.valueOf does; numbers that no
+DECIMAL can hold have no such digits and stay themselves.
 """
 
 from collections.abc import Callable
+from decimal import Decimal as Number
 
 from holdfast.runtime.expressions.physical import NotRenderable, duckdb_type, spark_type
-from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction, Template, first
+from holdfast.runtime.functions.declaration import (
+    Arguments,
+    Constant,
+    Example,
+    ScalarForm,
+    ScalarFunction,
+    Template,
+    first,
+)
+from holdfast.runtime.functions.maths import CARRY, WHOLE
 from holdfast.runtime.functions.parameters import DECIMAL, Chosen
 from holdfast.runtime.functions.sparksql import let
 from holdfast.types import Decimal, Scalar, SqlType
@@ -15,20 +25,18 @@ from holdfast.types import Decimal, Scalar, SqlType
 CATEGORY = "MATHEMATICAL"
 INTEGER, BIGINT, DOUBLE = Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE
 
-# One digit less than the most, so that there is room to move by one unit.
-_EXACT = Decimal(37, 18)
+_EXACT, _GREAT, _SMALL = Decimal(38, 18), Decimal(38, 0), Decimal(38, 38)
 
-Cut = Callable[[str, Decimal, int], str]
-
-
-def _nearest(value: str, type_: Decimal, places: int) -> str:
-    """Numbers in the middle go up, also negative ones: round goes away from zero, so those move one unit first."""
-    unit = "1" if type_.scale == 0 else f"0.{'0' * (type_.scale - 1)}1"
-    moved = f"CASE WHEN {value} < 0 THEN {value} + {unit} ELSE {value} END"
-    return f"round({moved}, {places})"
+Cut = Callable[[str, int], str]
 
 
-def _towards_zero(value: str, _type: Decimal, places: int) -> str:
+def _nearest(value: str, places: int) -> str:
+    """Numbers in the middle go up, also negative ones: round goes away from zero, so those have a way of their own."""
+    unit, half = (f"{Number(digit).scaleb(-places - shift):f}BD" for digit, shift in ((1, 0), (5, 1)))
+    return f"CASE WHEN {value} % {unit} = -{half} THEN ceil({value}, {places}) ELSE round({value}, {places}) END"
+
+
+def _towards_zero(value: str, places: int) -> str:
     return f"CASE WHEN {value} < 0 THEN ceil({value}, {places}) ELSE floor({value}, {places}) END"
 
 
@@ -37,7 +45,7 @@ def _cut(value: str, type_: Decimal, places: int, cut: Cut, returns: SqlType) ->
         return f"CAST({value} AS {spark_type(returns)})"
     if places <= type_.scale - type_.precision - 1:
         return f"CAST({value} * 0 AS {spark_type(returns)})"
-    return f"CAST({cut(value, type_, places)} AS {spark_type(returns)})"
+    return f"CAST({cut(value, places)} AS {spark_type(returns)})"
 
 
 def _all_places(value: str, arguments: Arguments, type_: Decimal, cut: Cut, returns: SqlType) -> str:
@@ -81,12 +89,24 @@ def _duckdb_nearest(a: Arguments) -> str:
     return f"TRY_CAST(TRY_CAST({value} AS {duckdb_type(middle)}) AS {duckdb_type(a.returns)})"
 
 
+def _exact_types(places: Constant) -> tuple[Decimal, ...]:
+    """What a DOUBLE is rounded as: the first that can hold it. Places that are computed are taken for usual ones."""
+    if not isinstance(places, int) or 0 <= places <= _EXACT.scale:
+        return (_EXACT,)
+    return (_EXACT, _GREAT) if places < 0 else (_SMALL,)
+
+
+def _through(value: str, type_: Decimal, arguments: Arguments, cut: Cut) -> str:
+    exact = f"CAST(CAST({value} AS STRING) AS {spark_type(type_)})"
+    return let(exact, lambda number: _all_places(number, arguments, type_, cut, DOUBLE), "exact_")
+
+
 def _double(cut: Cut) -> Template:
     def write(a: Arguments) -> str:
         def body(value: str) -> str:
-            exact = f"CAST(CAST({value} AS STRING) AS {spark_type(_EXACT)})"
-            rounded = let(exact, lambda number: _all_places(number, a, _EXACT, cut, DOUBLE), "exact_")
-            return f"CASE WHEN {a.texts[1]} IS NOT NULL THEN COALESCE({rounded}, {value}) END"
+            rounded = (_through(value, type_, a, cut) for type_ in _exact_types(a.constants[1]))
+            finite = f"abs({value}) < CAST('Infinity' AS DOUBLE)"
+            return f"CASE WHEN {a.texts[1]} IS NOT NULL AND {finite} THEN COALESCE({', '.join(rounded)}, {value}) END"
 
         return let(a.texts[0], body, "n_")
 
@@ -118,6 +138,19 @@ def _function(
     )
 
 
+def _nearest_whole(a: Arguments) -> str:
+    """Not the floor of half a unit more: that sum itself is rounded."""
+
+    def body(n: str) -> str:
+        up = f"CASE WHEN {n} - floor({n}) >= 0.5D THEN 1L ELSE 0L END"
+        return f"CASE WHEN abs({n}) < {WHOLE} THEN floor({n}) + {up} ELSE CAST({n} AS BIGINT) END"
+
+    return let(a.texts[0], body, "n_")
+
+
+_DUCKDB_NEAREST_WHOLE = "(floor({0}) + CASE WHEN {0} - floor({0}) >= 0.5 THEN 1 ELSE 0 END)"
+
+
 def _saturated(sql: str) -> str:
     """DuckDB: a DOUBLE as a BIGINT, as Java casts it."""
     return (
@@ -130,14 +163,14 @@ FUNCTIONS = (
     _function(
         "ROUND",
         "The nearest number with as many digits after the point as the second argument says, or none. Numbers in the "
-        "middle go up.",
+        f"middle go up. {CARRY} NaN and the infinities cannot be rounded to places.",
         _nearest,
         _duckdb_nearest,
         ScalarForm(
             parameters=(DOUBLE,),
             returns=BIGINT,
-            spark="floor({0} + 0.5D)",
-            duckdb=_saturated("floor({0} + 0.5::DOUBLE)"),
+            spark=_nearest_whole,
+            duckdb=_saturated(_DUCKDB_NEAREST_WHOLE),
         ),
         Example(call="ROUND(1.5)", gives="CAST(2 AS DECIMAL(1, 0))"),
         Example(call="ROUND(-1.5)", gives="CAST(-1 AS DECIMAL(1, 0))"),
