@@ -106,52 +106,86 @@ Evaluate = Callable[..., pa.Array]
 
 
 def _loading(name: str, source: str) -> Callable[[], Any]:
-    """The user's function or class, run once per worker."""
+    """The user's function or class. Its code is run once per worker, also when it fails."""
     loaded: list[Any] = []
+    failures: list[BaseException] = []
 
     def load() -> Any:
+        if failures:
+            raise failures[0].with_traceback(None)
         if not loaded:
-            space: dict[str, Any] = {"__name__": f"function_{name.lower()}"}
-            exec(compile(source, f"<function {name}>", "exec"), space)
-            loaded.append(next(v for k, v in reversed(list(space.items())) if k.upper() == name.upper()))
+            try:
+                space: dict[str, Any] = {"__name__": f"function_{name.lower()}"}
+                exec(compile(source, f"<function {name}>", "exec"), space)
+                loaded.append(next(v for k, v in reversed(list(space.items())) if k.upper() == name.upper()))
+            except (Exception, SystemExit) as failure:
+                failures.append(failure)
+                raise
         return loaded[0]
 
     return load
 
 
-def _halving(name: str, problems: "Accumulator[Problems]", type_: pa.DataType, compute: Evaluate) -> Evaluate:
-    """`compute` of whole columns; of halves of them where it raises, down to the row that is NULL then."""
+def _halving(
+    name: str, problems: "Accumulator[Problems]", type_: pa.DataType, load: Callable[[], Any], compute: Evaluate
+) -> Evaluate:
+    """`compute` of what was loaded and whole columns; of halves of them where it raises, down to the row that is NULL.
 
-    def whole(columns: tuple[pa.Array, ...]) -> pa.Array:
-        count = len(columns[0])
-        given = compute(*columns)
+    Halves cannot tell what is wrong with code that does not load, or that gives something else than a column: then all
+    rows are NULL.
+    """
+    most = KEPT
+
+    class NoColumn(Exception):
+        """The result has not a value for each row."""
+
+    def column(given: Any, count: int) -> pa.Array:
+        if isinstance(given, str | bytes | dict) or not hasattr(given, "__iter__"):
+            raise NoColumn(f"TypeError: it gave a {type(given).__name__}, not a column")
         if isinstance(given, pa.ChunkedArray):
             given = given.combine_chunks()
-        array = given.cast(type_) if isinstance(given, pa.Array) else pa.array(given, type_)
-        if len(array) != count:
-            raise ValueError(f"it gave {len(array)} values for {count} rows")
-        return array
+        elif not isinstance(given, pa.Array):
+            given = pa.array(given) if hasattr(given, "dtype") else list(given)
+        if len(given) != count:
+            raise NoColumn(f"ValueError: it gave {len(given)} values for {count} rows")
+        if isinstance(given, pa.Array):
+            return given.cast(type_)
+        # Arrow would cut the fractions off.
+        fractions = pa.types.is_integer(type_) and any(isinstance(value, float) for value in given)
+        return pa.array(given).cast(type_) if fractions else pa.array(given, type_)
 
-    def evaluate(*columns: pa.Array) -> pa.Array:
+    def told(reason: str, count: int) -> pa.Array:
+        problems.add([(name, reason[:500])] * min(count, most))
+        return pa.nulls(count, type_)
+
+    def computed(function: Any, columns: tuple[pa.Array, ...]) -> pa.Array:
         count = len(columns[0])
         if count == 0:
             return pa.array([], type_)
         try:
-            return whole(columns)
-        except Exception as error:
+            return column(compute(function, *columns), count)
+        except NoColumn:
+            raise
+        except (Exception, SystemExit) as error:
             if count == 1:
-                problems.add([(name, f"{type(error).__name__}: {error}"[:500])])
-                return pa.nulls(1, type_)
+                return told(f"{type(error).__name__}: {error}", 1)
         middle = count // 2
-        halves = [evaluate(*(c.slice(a, b) for c in columns)) for a, b in ((0, middle), (middle, count - middle))]
-        return pa.concat_arrays(halves)
+        halves = ((0, middle), (middle, count - middle))
+        return pa.concat_arrays([computed(function, tuple(c.slice(a, b) for c in columns)) for a, b in halves])
+
+    def evaluate(*columns: pa.Array) -> pa.Array:
+        try:
+            return computed(load(), columns)
+        except NoColumn as error:
+            return told(str(error), len(columns[0]))
+        except (Exception, SystemExit) as error:
+            return told(f"{type(error).__name__}: {error}", len(columns[0]))
 
     return evaluate
 
 
 def _scalar(name: str, source: str, type_: pa.DataType, problems: "Accumulator[Problems]", _count: int) -> Evaluate:
-    load = _loading(name, source)
-    return _halving(name, problems, type_, lambda *columns: load()(*columns))
+    return _halving(name, problems, type_, _loading(name, source), lambda function, *columns: function(*columns))
 
 
 def _partial(name: str, source: str, type_: pa.DataType, problems: "Accumulator[Problems]", count: int) -> Evaluate:
@@ -160,10 +194,8 @@ def _partial(name: str, source: str, type_: pa.DataType, problems: "Accumulator[
 
     import pyarrow.compute as pc
 
-    load = _loading(name, source)
-
-    def states(groups: pa.Array) -> pa.Array:
-        aggregate, found = load()(), []
+    def states(made: Any, groups: pa.Array) -> pa.Array:
+        aggregate, found = made(), []
         for group in range(len(groups)):
             rows = groups.slice(group, 1).flatten()
             by = pa.table({"p": rows.field("p"), "o": rows.field("o")})
@@ -172,7 +204,7 @@ def _partial(name: str, source: str, type_: pa.DataType, problems: "Accumulator[
             found.append(json.dumps(aggregate.partial(*arguments)))
         return pa.array(found, pa.string())
 
-    return _halving(name, problems, type_, states)
+    return _halving(name, problems, type_, _loading(name, source), states)
 
 
 def _merge(name: str, source: str, type_: pa.DataType, problems: "Accumulator[Problems]", _count: int) -> Evaluate:
@@ -186,7 +218,7 @@ def _merge(name: str, source: str, type_: pa.DataType, problems: "Accumulator[Pr
             return partial if before is None else before
         try:
             return json.dumps(load()().merge(json.loads(before), json.loads(partial)))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             problems.add([(name, f"{type(error).__name__}: {error}"[:500])])
             return before
 
@@ -200,11 +232,8 @@ def _merge(name: str, source: str, type_: pa.DataType, problems: "Accumulator[Pr
 def _result(name: str, source: str, type_: pa.DataType, problems: "Accumulator[Problems]", _count: int) -> Evaluate:
     import json
 
-    load = _loading(name, source)
+    def results(made: Any, states: pa.Array) -> list[Any]:
+        aggregate = made()
+        return [None if s is None else aggregate.result(json.loads(s)) for s in states.to_pylist()]
 
-    def results(states: pa.Array) -> pa.Array:
-        aggregate = load()()
-        found = [None if s is None else aggregate.result(json.loads(s)) for s in states.to_pylist()]
-        return pa.array(found, type_)
-
-    return _halving(name, problems, type_, results)
+    return _halving(name, problems, type_, _loading(name, source), results)

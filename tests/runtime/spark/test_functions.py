@@ -1,5 +1,7 @@
 """Users' functions in Python, through the real engine: values, errors, versions, aggregates."""
 
+from pathlib import Path
+
 import pytest
 from runtime.driver import Driver, Record
 
@@ -89,6 +91,53 @@ def test_wrong_types_and_lengths_are_told(driver: Driver) -> None:
     reasons = {p.function: p.reason for p in outcome.problems}
     assert "x" in reasons["ODD"]
     assert reasons["SHORT"] == "ValueError: it gave 0 values for 1 rows"
+
+
+def test_what_is_not_a_column_makes_all_rows_null(driver: Driver) -> None:
+    """A batch is not halved until one value happens to be enough for one row."""
+    driver.execute(
+        "CREATE FUNCTION mean(n INT) RETURNS DOUBLE LANGUAGE PYTHON AS "
+        "'def mean(n):\n    return [sum(n.to_pylist()) / len(n)]';"
+        "CREATE FUNCTION word(n INT) RETURNS STRING LANGUAGE PYTHON AS 'def word(n):\n    return \"x\" * len(n)';"
+        "CREATE FUNCTION sum_of(n INT) RETURNS INT LANGUAGE PYTHON AS 'def sum_of(n):\n    return 6';"
+        "CREATE STREAM p AS SELECT id, MEAN(n) AS m, WORD(n) AS w, SUM_OF(n) AS s FROM s;"
+    )
+    outcome = driver.tick([record("a", "x", 1), record("b", "x", 2), record("c", "x", 3)])
+    assert values(driver, "P") == [b'{"M":null,"W":null,"S":null}'] * 3
+    assert {(p.function, p.reason, p.rows) for p in outcome.problems} == {
+        ("MEAN", "ValueError: it gave 1 values for 3 rows", 3),
+        ("WORD", "TypeError: it gave a str, not a column", 3),
+        ("SUM_OF", "TypeError: it gave a int, not a column", 3),
+    }
+
+
+def test_fractions_are_not_cut_off(driver: Driver) -> None:
+    driver.execute(
+        "CREATE FUNCTION listed(n INT) RETURNS INT LANGUAGE PYTHON AS "
+        "'def listed(n):\n    return [v / 2 for v in n.to_pylist()]';"
+        "CREATE FUNCTION arrow(n INT) RETURNS INT LANGUAGE PYTHON AS "
+        "'import pyarrow.compute as pc\n\ndef arrow(n):\n    return pc.divide(pc.cast(n, \"double\"), 2.0)';"
+        "CREATE STREAM p AS SELECT id, LISTED(n) AS l, ARROW(n) AS a FROM s;"
+    )
+    outcome = driver.tick([record("a", "x", 2), record("b", "x", 3)])
+    assert values(driver, "P") == [b'{"L":1,"A":1}', b'{"L":null,"A":null}']
+    assert {p.function for p in outcome.problems} == {"LISTED", "ARROW"}
+
+
+def test_code_that_leaves_or_does_not_load_stops_nothing(driver: Driver, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    driver.execute(
+        "CREATE FUNCTION leaves(n INT) RETURNS INT LANGUAGE PYTHON AS 'def leaves(n):\n    raise SystemExit(3)';"
+        f'CREATE FUNCTION lacks(n INT) RETURNS INT LANGUAGE PYTHON AS \'open("{seen}", "a").write("x")\n'
+        "import a_module_that_nobody_has\n\ndef lacks(n):\n    return n';"
+        "CREATE STREAM p AS SELECT id, LEAVES(n) AS l, LACKS(n) AS m FROM s;"
+    )
+    outcome = driver.tick([record(str(n), "x", n) for n in range(100)])
+    assert values(driver, "P") == [b'{"L":null,"M":null}'] * 100
+    reasons = {p.function: (p.reason, p.rows) for p in outcome.problems}
+    assert reasons["LEAVES"] == ("SystemExit: 3", 100)
+    assert reasons["LACKS"] == ("ModuleNotFoundError: No module named 'a_module_that_nobody_has'", 100)
+    assert len(seen.read_text()) <= 4, "the code is run again for each task, not for each row"
 
 
 def test_a_running_query_keeps_its_version(driver: Driver) -> None:
