@@ -8,9 +8,12 @@ CATEGORY = "STRING"
 STRING, BYTES, INTEGER = Scalar.STRING, Scalar.BYTES, Scalar.INTEGER
 
 _WORDS = text(r"[^\s]+\s*")
-_ESCAPED = text(r"(?s)(?:\\u+[0-9a-fA-F]{4})+|[^\\]+|\\.?")
+_ESCAPED = text(r"(?s)(?:\\u++[0-9a-fA-F]{4})++|[^\\]+|\\.?")
 _BROKEN = text(r"\\u++(?![0-9a-fA-F]{4})")
 _ESCAPE = text(r"\\u+")
+
+# A longer result is NULL: one row could take all memory there is.
+MOST_CHARACTERS = 10_000_000
 
 
 def _from_code(arguments: Arguments) -> str:
@@ -46,23 +49,46 @@ def _initcap(arguments: Arguments) -> str:
 def _pad(name: str) -> ScalarFunction:
     side = "before" if name == "LPAD" else "after"
     function = name.lower()
-    right = "{1} >= 0 AND length({2}) > 0"
+    # The length itself is NULL where it is wrong: engines compute constants beforehand, whatever CASE says.
+    right = f"CASE WHEN {{1}} BETWEEN 0 AND {MOST_CHARACTERS} AND length({{2}}) > 0 THEN {{1}} END"
+    sql = f"{function}({{0}}, {right}, {{2}})"
 
     def form(type_: Scalar, duckdb: str | None) -> ScalarForm:
-        sql = f"CASE WHEN {right} THEN {function}({{all}}) END"
         return ScalarForm(parameters=(type_, INTEGER, type_), returns=type_, spark=sql, duckdb=duckdb)
 
     return ScalarFunction(
         name=name,
         arguments=("value", "length", "padding"),
         doc=f"A text or bytes of the given length: cut off, or with the padding repeated {side} it. NULL for a "
-        "negative length and for an empty padding.",
-        forms=(form(STRING, f"CASE WHEN {right} THEN {function}({{all}}) END"), form(BYTES, None)),
+        "negative length, for one above ten million and for an empty padding.",
+        forms=(form(STRING, sql), form(BYTES, None)),
         examples=(
             Example(call=f"{name}('foo', 7, 'Bar')", gives="'BarBfoo'" if name == "LPAD" else "'fooBarB'"),
             Example(call=f"{name}('foo', 2, 'Bar')", gives="'fo'"),
         ),
     )
+
+
+def _chosen(a: Arguments) -> str:
+    return f"elt({', '.join(a.texts)})" if len(a.texts) > 1 else "CAST(NULL AS STRING)"
+
+
+def _duckdb_chosen(a: Arguments) -> str:
+    number, *choices = a.texts
+    return f"CASE WHEN {number} > 0 THEN [{', '.join(choices)}][{number}] END" if choices else "CAST(NULL AS VARCHAR)"
+
+
+def _place(a: Arguments) -> str:
+    wanted, *choices = a.texts
+    return f"COALESCE(CAST(array_position(array({', '.join(choices)}), {wanted}) AS INT), 0)" if choices else "0"
+
+
+def _duckdb_place(a: Arguments) -> str:
+    wanted, *choices = a.texts
+    if not choices:
+        return "0::INTEGER"
+    found = f"COALESCE(list_position([{', '.join(choices)}], {wanted}), 0)"
+    return f"CASE WHEN {wanted} IS NULL THEN 0 ELSE {found} END::INTEGER"
 
 
 FUNCTIONS = (
@@ -95,8 +121,9 @@ FUNCTIONS = (
                 parameters=(INTEGER, STRING),
                 returns=STRING,
                 variadic=True,
-                spark="elt({all})",
-                duckdb=lambda a: f"CASE WHEN {a.texts[0]} > 0 THEN [{', '.join(a.texts[1:])}][{a.texts[0]}] END",
+                optional=True,
+                spark=_chosen,
+                duckdb=_duckdb_chosen,
             ),
         ),
         examples=(Example(call="ELT(2, 'a', 'b', 'c')", gives="'b'"),),
@@ -110,13 +137,9 @@ FUNCTIONS = (
                 parameters=(STRING, STRING),
                 returns=INTEGER,
                 variadic=True,
-                spark=lambda a: (
-                    f"COALESCE(CAST(array_position(array({', '.join(a.texts[1:])}), {a.texts[0]}) AS INT), 0)"
-                ),
-                duckdb=lambda a: (
-                    f"CASE WHEN {a.texts[0]} IS NULL THEN 0"
-                    f" ELSE COALESCE(list_position([{', '.join(a.texts[1:])}], {a.texts[0]}), 0) END::INTEGER"
-                ),
+                optional=True,
+                spark=_place,
+                duckdb=_duckdb_place,
             ),
         ),
         examples=(Example(call="FIELD('b', 'a', 'b')", gives="2"),),

@@ -41,6 +41,18 @@ class Arguments:
         return chosen
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a constant cannot be an argument, with its place."""
+
+    place: int
+    reason: str
+    hint: str
+
+
+Check = Callable[[Sequence[Constant]], Refusal | None]
+"""Finds constants that no row could be computed with. New statements are refused them; stored plans keep running."""
+
 Template = str | Callable[[Arguments], str]
 
 
@@ -60,11 +72,17 @@ def first(types: tuple[Chosen, ...]) -> SqlType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """Parameters in order; the last one repeats when `variadic`, the one at `repeats` when that is given."""
+    """Parameters in order; the last one repeats when `variadic`, the one at `repeats` when that is given.
+
+    What repeats may be missing when it is `optional`. `names` are what the documentation calls the parameters, where
+    the function's `arguments` do not fit.
+    """
 
     parameters: tuple[Parameter, ...]
     returns: Returns
     variadic: bool = False
+    optional: bool = False
+    names: tuple[str, ...] = ()
     repeats: int = -1
     shown: str = ""
 
@@ -92,9 +110,11 @@ class Signature:
         missing = count - len(self.parameters)
         if missing == 0:
             return self._apart(self.parameters)
+        place = self.repeats % len(self.parameters) if self.parameters else 0
+        if self.optional and missing == -1:
+            return self._apart((*self.parameters[:place], *self.parameters[place + 1 :]))
         if not self.variadic or missing < 0:
             return None
-        place = self.repeats % len(self.parameters)
         repeated = self.parameters[place : place + 1] * missing
         return self._apart((*self.parameters[:place], *repeated, *self.parameters[place:]))
 
@@ -138,13 +158,14 @@ class AggregateForm(Signature):
 
     - `constants`: the places of arguments that must be literals; -1 is the last.
     - `reading`: DuckDB aggregates over the arguments that equal `partial`, for queries that read; None when there are
-      no proven ones.
+      no proven ones. `reads` says for which types they are, when not for all.
     - `merged_before`: Spark, over `{s0}...` and `{p0}...`: the partials with the state that was there, when the store
       cannot merge by itself; what it gets then, and `merge` takes, is the new state.
     - `over_tables`: the same with a state that can take back, where that is worth another one.
 
     Texts may use `{t0}, {t1}...`, the physical types of the state columns, and `{r}`, that of the result; `{last}`, the
-    last argument, `{row}`, a struct of all others, and `{canonical}`, the first with the keys of its MAPs in order.
+    last argument, `{row}`, a struct of all others, and `{canonical}`, the first with the keys of its MAPs in order,
+    and `{comparable}`, what Spark can compare in its place.
     """
 
     state: Callable[[tuple[Chosen, ...]], tuple[SqlType, ...]]
@@ -155,6 +176,7 @@ class AggregateForm(Signature):
     result_sql: Mapping[Dialect, str]
     constants: frozenset[int] = frozenset()
     reading: tuple[str, ...] | None = None
+    reads: Callable[[tuple[Chosen, ...]], bool] | None = None
     merged_before: tuple[str, ...] | None = None
     over_tables: "AggregateForm | None" = None
 
@@ -181,10 +203,15 @@ class TableForm(Signature):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A call and what it gives, both as SQL text."""
+    """A call and what it gives, both as SQL text.
+
+    An aggregate's is over records whose column `x` has the values of the array `over`, one after another; what a table
+    function's gives is an array of its rows.
+    """
 
     call: str
     gives: str
+    over: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +225,7 @@ class ScalarFunction:
     doc: str
     forms: tuple[ScalarForm, ...]
     one_kind: bool = False
+    check: Check | None = None
     arguments: tuple[str, ...] = ()
     examples: tuple[Example, ...] = field(default=())
     category: str = ""
@@ -209,6 +237,7 @@ class AggregateFunction:
     name: str
     doc: str
     forms: tuple[AggregateForm, ...]
+    check: Check | None = None
     arguments: tuple[str, ...] = ()
     examples: tuple[Example, ...] = field(default=())
     category: str = ""
@@ -233,7 +262,7 @@ Function = ScalarFunction | AggregateFunction | TableFunction
 
 def named(function: Function, form: Signature) -> list[str]:
     """The names of a form's parameters; where there are too few, a number follows."""
-    names = function.arguments
+    names = form.names or function.arguments
     if len(names) < len(form.parameters) and not names:
         names = ("argument",)
     return [names[i] if i < len(names) else f"{names[-1]} {i + 1}" for i in range(len(form.parameters))]

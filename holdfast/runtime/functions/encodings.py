@@ -10,7 +10,7 @@ STRING, BYTES, INTEGER, BIGINT, DOUBLE = Scalar.STRING, Scalar.BYTES, Scalar.INT
 _NOT_ASCII = text(r"[^\x00-\x7f]")
 _BASE64 = text(r"\A[A-Za-z0-9+/]*={0,2}\z")
 _NO_BASE64 = text("[^A-Za-z0-9+/]")
-_HEX = text(r"\A([0-9a-fA-F]{2})*\z")
+_HEX = text(r"\A(?:[0-9a-fA-F]{2})*+\z")
 
 
 def _choose(encoding: str, choices: dict[str, str]) -> str:

@@ -15,10 +15,10 @@ def _extract(arguments: Arguments) -> str:
 
 
 def _extract_all(arguments: Arguments) -> str:
-    """An empty alternative finds out whether the pattern is right and has that group."""
+    """An empty alternative before the pattern finds out whether it is right and has that group."""
     pattern, subject, *given = arguments.texts
     group = given[0] if given else "0"
-    right = attempt_text(f"regexp_extract('', concat({pattern}, '|'), {group})")
+    right = attempt_text(f"regexp_extract('', concat('|', {pattern}), {group})")
     return f"CASE WHEN {right} IS NOT NULL THEN regexp_extract_all({subject}, {pattern}, {group}) END"
 
 
@@ -27,13 +27,9 @@ def split_pattern(subject: str, pattern: str) -> str:
     last = "array_max(transform(parts_, (part_, i_) -> CASE WHEN part_ <> '' THEN i_ + 1 ELSE 0 END))"
     cut = let(f"split({subject}, {pattern}, -1)", lambda parts: f"slice({parts}, 1, {last})", "parts_")
     return (
-        f"CASE WHEN {subject} IS NULL THEN NULL WHEN '' NOT RLIKE concat({_whole(pattern)}) "
+        f"CASE WHEN {subject} IS NULL THEN NULL WHEN '' NOT RLIKE {pattern} "
         f"THEN split({subject}, {pattern}, -1) WHEN {subject} = '' THEN array('') ELSE {cut} END"
     )
-
-
-def _whole(pattern: str) -> str:
-    return f"'^(?:', {pattern}, ')$'"
 
 
 def _split(arguments: Arguments) -> str:

@@ -42,6 +42,8 @@ def _split_to_map(arguments: Arguments) -> str:
 
 def _join_bytes(arguments: Arguments) -> str:
     separator, *parts = arguments.texts
+    if not parts:
+        return f"CASE WHEN {separator} IS NOT NULL THEN X'' END"
     present = f"filter(array({', '.join(parts)}), x_ -> x_ IS NOT NULL)"
     joined = (
         f"aggregate({present}, CAST(NULL AS BINARY), (all_, x_) -> CASE WHEN all_ IS NULL THEN x_"
@@ -61,10 +63,18 @@ FUNCTIONS = (
                 parameters=(STRING, STRING),
                 returns=STRING,
                 variadic=True,
+                optional=True,
                 spark="concat_ws({all})",
-                duckdb="concat_ws({all})",
+                duckdb=lambda a: f"concat_ws({', '.join((*a.texts, 'NULL'))})",
             ),
-            ScalarForm(parameters=(BYTES, BYTES), returns=BYTES, variadic=True, spark=_join_bytes, duckdb=None),
+            ScalarForm(
+                parameters=(BYTES, BYTES),
+                returns=BYTES,
+                variadic=True,
+                optional=True,
+                spark=_join_bytes,
+                duckdb=None,
+            ),
         ),
         examples=(Example(call="CONCAT_WS(', ', 'a', NULL, 'b')", gives="'a, b'"),),
     ),

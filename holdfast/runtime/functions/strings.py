@@ -7,6 +7,8 @@ from holdfast.types import Scalar
 CATEGORY = "STRING"
 STRING, BYTES, INTEGER = Scalar.STRING, Scalar.BYTES, Scalar.INTEGER
 
+_CHARACTER = string_literal("(?s).", Dialect.SPARK)
+
 # What Java's String.trim takes away.
 BLANKS = "".join(map(chr, range(0x21)))
 
@@ -57,24 +59,42 @@ _SPARK_PLACES = (
 _DUCK_PLACES = (
     "list_filter(range(1, greatest(length({0}) - length({1}) + 2, 2)), lambda i: substring({0}, i, length({1})) = {1})"
 )
-_LIMIT = "length({0}) + {2} + 1"
+# What is found backward ends at the place where the search begins, or before it.
+_ENDS = "p + length({1}) <= length({0}) + {2} + 2"
 
 
 def _spark_nth(occurrence: str) -> str:
     forward = f"get(filter({_SPARK_PLACES}, p -> p >= {{2}}), {occurrence} - 1)"
-    backward = f"get(reverse(filter({_SPARK_PLACES}, p -> p <= {_LIMIT})), {occurrence} - 1)"
+    backward = f"get(reverse(filter({_SPARK_PLACES}, p -> {_ENDS})), {occurrence} - 1)"
     return _nth(forward, backward)
 
 
 def _duck_nth(occurrence: str) -> str:
-    forward = f"list_extract(list_filter({_DUCK_PLACES}, lambda p: p >= {{2}}), {occurrence})"
-    backward = f"list_extract(list_reverse(list_filter({_DUCK_PLACES}, lambda p: p <= {_LIMIT})), {occurrence})"
+    # A negative number would count from the end.
+    place = f"CASE WHEN {occurrence} > 0 THEN {occurrence} END"
+    forward = f"list_extract(list_filter({_DUCK_PLACES}, lambda p: p >= {{2}}), {place})"
+    backward = f"list_extract(list_reverse(list_filter({_DUCK_PLACES}, lambda p: {_ENDS})), {place})"
     return f"CAST({_nth(forward, backward)} AS INTEGER)"
 
 
 def _nth(forward: str, backward: str) -> str:
     found = f"CASE WHEN {{2}} > 0 THEN {forward} WHEN {{2}} < 0 THEN {backward} END"
     return f"CASE WHEN {{0}} IS NULL OR {{1}} IS NULL THEN 0 WHEN {{2}} IS NULL THEN NULL ELSE COALESCE({found}, 0) END"
+
+
+def _spark_replace(a: Arguments) -> str:
+    """As in Java, nothing is found before every character and at the end."""
+    subject, wanted, new = a.texts
+    characters = f"transform(regexp_extract_all({subject}, {_CHARACTER}, 0), c_ -> concat(c_, {new}))"
+    between = f"concat({new}, array_join({characters}, ''))"
+    return f"CASE WHEN {wanted} = '' THEN {between} ELSE replace({subject}, {wanted}, {new}) END"
+
+
+def _duckdb_replace(a: Arguments) -> str:
+    subject, wanted, new = a.texts
+    characters = f"list_transform(string_split({subject}, ''), lambda c: c || {new})"
+    between = f"CASE WHEN {subject} = '' THEN {new} ELSE {new} || array_to_string({characters}, '') END"
+    return f"CASE WHEN {wanted} = '' THEN {between} ELSE replace({subject}, {wanted}, {new}) END"
 
 
 FUNCTIONS = (
@@ -136,14 +156,14 @@ FUNCTIONS = (
         doc="The texts or bytes one after another; NULLs are left out.",
         forms=(
             ScalarForm(
-                parameters=(STRING, STRING),
+                parameters=(STRING,),
                 returns=STRING,
                 variadic=True,
                 spark="concat_ws('', {all})",
                 duckdb="concat({all})",
             ),
             ScalarForm(
-                parameters=(BYTES, BYTES),
+                parameters=(BYTES,),
                 returns=BYTES,
                 variadic=True,
                 spark=lambda a: f"concat({', '.join(f'COALESCE({t}, X{chr(39) * 2})' for t in a.texts)})",
@@ -154,13 +174,18 @@ FUNCTIONS = (
     ),
     ScalarFunction(
         name="REPLACE",
-        doc="The text with every occurrence of the second argument replaced by the third.",
+        arguments=("text", "wanted", "new"),
+        doc="The text with every occurrence of the wanted text replaced by the new one; an empty text occurs before "
+        "every character and at the end.",
         forms=(
             ScalarForm(
-                parameters=(STRING, STRING, STRING), returns=STRING, spark="replace({all})", duckdb="replace({all})"
+                parameters=(STRING, STRING, STRING), returns=STRING, spark=_spark_replace, duckdb=_duckdb_replace
             ),
         ),
-        examples=(Example(call="REPLACE('banana', 'an', 'o')", gives="'booa'"),),
+        examples=(
+            Example(call="REPLACE('banana', 'an', 'o')", gives="'booa'"),
+            Example(call="REPLACE('ab', '', '-')", gives="'-a-b-'"),
+        ),
     ),
     ScalarFunction(
         name="INSTR",

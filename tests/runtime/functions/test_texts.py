@@ -4,7 +4,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from .engines import unequal
+from holdfast.types import Scalar
+
+from .engines import Relation, evaluated, unequal
 
 NULL = "CAST(NULL AS STRING)"
 NO_BYTES = "CAST(NULL AS BYTES)"
@@ -49,6 +51,9 @@ CALLS: list[tuple[str, Any]] = [
     ("LPAD('foo', 7, '')", None),
     ("LPAD('', 7, 'Bar')", "BarBarB"),
     ("LPAD('foo', 0, 'x')", ""),
+    ("LPAD('foo', 2000000000, 'x')", None),
+    ("LEN(RPAD('foo', 10000000, 'x'))", 10_000_000),
+    (f"RPAD({hexadecimal('79')}, 10000001, {hexadecimal('00')})", None),
     ("RPAD('foo', 7, 'Bar')", "fooBarB"),
     ("RPAD('foo', 2, 'Bar')", "fo"),
     ("RPAD('foo', -1, 'B')", None),
@@ -64,6 +69,25 @@ CALLS: list[tuple[str, Any]] = [
     ("ELT(-1, 'a')", None),
     ("ELT(NULL, 'a')", None),
     ("ELT(2, 'a', NULL)", None),
+    ("ELT(1)", None),
+    ("FIELD('a')", 0),
+    ("CONCAT('a')", "a"),
+    (f"CONCAT({NULL})", ""),
+    (f"CONCAT({hexadecimal('61')})", b"a"),
+    ("CONCAT_WS('-')", ""),
+    (f"CONCAT_WS({NULL})", None),
+    (f"CONCAT_WS({hexadecimal('61')})", b""),
+    ("INSTR('corporate floor', 'or', -1)", 14),
+    ("INSTR('corporate floor', 'or', -2)", 5),
+    ("INSTR('corporate floor', 'or', -3, 2)", 2),
+    ("INSTR('corporate floor', 'or', -100)", 0),
+    ("INSTR('abcb', 'b', 1, -1)", 0),
+    ("INSTR('abcb', 'b', -1, 2)", 2),
+    ("REPLACE('abc', '', 'x')", "xaxbxcx"),
+    ("REPLACE('', '', 'x')", "x"),
+    ("REPLACE('a😀', '', '$1')", "$1a$1😀$1"),
+    (f"REPLACE('abc', '', {NULL})", None),
+    (f"REPLACE({NULL}, '', 'x')", None),
     ("FIELD('hello', 'hello', 'world')", 1),
     ("FIELD('hello', NULL, 'world')", 0),
     ("FIELD('b', NULL, 'b')", 2),
@@ -120,6 +144,11 @@ PATTERNS: list[tuple[str, Any]] = [
     ("REGEXP_EXTRACT_ALL('x', 'ab')", []),
     ("REGEXP_EXTRACT_ALL('(a)', 'ab', 2)", None),
     ("REGEXP_EXTRACT_ALL('[', 'ab')", None),
+    (r"REGEXP_EXTRACT_ALL('\', 'ab')", None),
+    (r"REGEXP_EXTRACT_ALL('\Q.', 'a.b')", ["."]),
+    ("REGEXP_EXTRACT_ALL('(?x)a#c', 'ab')", ["a"]),
+    ("REGEXP_EXTRACT_ALL('*a', 'ab')", None),
+    ("REGEXP_EXTRACT_ALL('a', 'b', 1)", None),
     (f"REGEXP_EXTRACT_ALL('a', {NULL})", None),
     ("REGEXP_EXTRACT_ALL('a', 'a', -1)", None),
     ("REGEXP_REPLACE('foobar', 'o+', '')", "fbar"),
@@ -136,6 +165,9 @@ PATTERNS: list[tuple[str, Any]] = [
     ("REGEXP_SPLIT_TO_ARRAY('a1b2', '[0-9]*')", ["a", "", "b"]),
     ("REGEXP_SPLIT_TO_ARRAY('11', '[0-9]*')", []),
     ("REGEXP_SPLIT_TO_ARRAY('a', '(')", None),
+    (r"REGEXP_SPLIT_TO_ARRAY('a', '\')", None),
+    (r"REGEXP_SPLIT_TO_ARRAY('a.b', '\Q.')", ["a", "b"]),
+    ("REGEXP_SPLIT_TO_ARRAY('abab', '(?x)a#c')", ["", "b", "b"]),
     ("REGEXP_SPLIT_TO_ARRAY('a', NULL)", None),
     (f"REGEXP_SPLIT_TO_ARRAY({NULL}, 'a')", None),
     ("REGEXP_SPLIT_TO_ARRAY('aXb', '(?i)x')", ["a", "b"]),
@@ -231,3 +263,10 @@ ENCODINGS: list[tuple[str, Any]] = [
 def test_strings(spark: SparkSession) -> None:
     wrong = unequal(spark, [*CALLS, *PATTERNS, *MASKS, *ENCODINGS])
     assert not wrong, "\n".join(wrong)
+
+
+def test_long_texts(spark: SparkSession) -> None:
+    relation = Relation((("A", Scalar.STRING),), [(r"\u0041" * 50_000,), ("41" * 50_000,)])
+    letters, bytes_ = evaluated(spark, relation, ("CHR(A)", "LEN(TO_BYTES(A, 'hex'))"))
+    assert letters == ["A" * 50_000, None]
+    assert bytes_ == [None, 50_000]
