@@ -104,7 +104,7 @@ def blocks(entity: Entity) -> Iterator[Block]:
             yield f"{entity['name']} ({entity['type'].lower()}): {entity['description']}"
             rows = [[_signature(entity["name"], form), form["returnType"]] for form in entity["functions"]]
             yield Grid(("Call", "Gives"), rows, "forms")
-            shown = [[each["call"], each["gives"]] for each in entity["examples"]]
+            shown = [[_example(each), each["gives"]] for each in entity["examples"]]
             if shown:
                 yield Grid(("Example", "Gives"), shown, "examples")
         case "properties":
@@ -143,6 +143,11 @@ def blocks(entity: Entity) -> Iterator[Block]:
 def copies(replicas: Sequence[int]) -> tuple[int, int]:
     """How many partitions there are, and how many copies of each."""
     return len(replicas), max(replicas, default=0)
+
+
+def _example(shown: Mapping[str, Any]) -> str:
+    over = shown.get("over")
+    return f"{shown['call']} over x in {over}" if over else str(shown["call"])
 
 
 def _signature(name: str, form: Mapping[str, Any]) -> str:

@@ -263,7 +263,7 @@ def described_function(text: str, function: Function, user: UserFunction | None 
         path="internal" if user is None else "python",
         functions=[_form(function, form) for form in function.forms],
         type=_kind(function),
-        examples=[{"call": example.call, "gives": example.gives} for example in function.examples],
+        examples=[{"call": each.call, "over": each.over, "gives": each.gives} for each in function.examples],
     )
 
 

@@ -4,7 +4,7 @@ COUNT, SUM and AVG start from zero and leave NULLs out, as in ksqlDB: the SUM of
 """
 
 from holdfast.runtime.expressions.physical import Dialect
-from holdfast.runtime.functions.collecting import offset_forms
+from holdfast.runtime.functions.collecting import at_least_one, offset_forms
 from holdfast.runtime.functions.declaration import (
     AggregateForm,
     AggregateFunction,
@@ -50,6 +50,13 @@ def _wide(types: tuple[Chosen, ...]) -> tuple[SqlType, ...]:
     return (Decimal(38, source.scale),)
 
 
+def _sums_fit(types: tuple[Chosen, ...]) -> bool:
+    """Whether it takes ten billion rows for a sum of more than 38 digits, for which DuckDB raises."""
+    source = first(types)
+    assert isinstance(source, Decimal)
+    return source.precision <= 28
+
+
 # A sum of more than 38 digits is NULL and stays NULL: better no number than a wrong one.
 _SUM_DECIMAL = AggregateForm(
     parameters=(DECIMAL,),
@@ -60,6 +67,7 @@ _SUM_DECIMAL = AggregateForm(
     merge=("TRY(CAST({s0} + {p0} AS {t0}))",),
     undo=("TRY(CAST({s0} - {p0} AS {t0}))",),
     reading=("CAST(COALESCE(SUM(CAST({0} AS {t0})), 0) AS {t0})",),
+    reads=_sums_fit,
     result_sql={Dialect.SPARK: "CAST({s0} AS {r})", Dialect.DUCKDB: "TRY_CAST({s0} AS {r})"},
 )
 
@@ -138,23 +146,39 @@ def _by_offset(function: str, merge: str) -> AggregateForm:
 FUNCTIONS = (
     AggregateFunction(
         name="LATEST_BY_OFFSET",
+        arguments=("value",),
+        check=at_least_one(1),
         doc="The argument of the latest record in which it is not NULL, or of "
-        "as many as a second argument says; with "
+        "as many as the count says; with "
         "false as the last argument NULLs count too.",
         forms=(_by_offset("max_by", "COALESCE({p0}, {s0})"), *offset_forms(latest=True)),
+        examples=(
+            Example(call="LATEST_BY_OFFSET(x)", gives="2", over="ARRAY[1, 2, NULL]"),
+            Example(call="LATEST_BY_OFFSET(x, false)", gives="CAST(NULL AS INT)", over="ARRAY[1, 2, NULL]"),
+            Example(call="LATEST_BY_OFFSET(x, 2)", gives="ARRAY[2, 3]", over="ARRAY[1, 2, NULL, 3]"),
+        ),
     ),
     AggregateFunction(
         name="EARLIEST_BY_OFFSET",
+        arguments=("value",),
+        check=at_least_one(1),
         doc="The argument of the earliest record in which it is not NULL, or of "
-        "as many as a second argument says; with "
+        "as many as the count says; with "
         "false as the last argument NULLs count too.",
         forms=(_by_offset("min_by", "COALESCE({s0}, {p0})"), *offset_forms(latest=False)),
+        examples=(
+            Example(call="EARLIEST_BY_OFFSET(x)", gives="1", over="ARRAY[NULL, 1, 2]"),
+            Example(call="EARLIEST_BY_OFFSET(x, 2)", gives="ARRAY[1, 2]", over="ARRAY[NULL, 1, 2, 3]"),
+        ),
     ),
     AggregateFunction(
         name="COUNT",
         doc="How many rows there are, or how many have an argument that is not NULL.",
         forms=(_count((), "COUNT(*)"), _count((ANY,), "COUNT({0})")),
-        examples=(Example(call="COUNT(*)", gives="3"),),
+        examples=(
+            Example(call="COUNT(*)", gives="CAST(4 AS BIGINT)", over="ARRAY[3, 1, NULL, 3]"),
+            Example(call="COUNT(x)", gives="CAST(3 AS BIGINT)", over="ARRAY[3, 1, NULL, 3]"),
+        ),
     ),
     AggregateFunction(
         name="SUM",
@@ -165,6 +189,7 @@ FUNCTIONS = (
             _SUM_DECIMAL,
             _sum(DOUBLE, "COALESCE(SUM({0}), 0D)", "({s0} + {p0})", "({s0} - {p0})", "0::DOUBLE", _READ_SUM),
         ),
+        examples=(Example(call="SUM(x)", gives="7", over="ARRAY[3, 1, NULL, 3]"),),
     ),
     AggregateFunction(
         name="AVG",
@@ -174,15 +199,18 @@ FUNCTIONS = (
             _average(BIGINT, "COALESCE(SUM({0}), 0L)", ADD64, SUBTRACT64, "0::BIGINT", _READ_SUM64),
             _average(DOUBLE, "COALESCE(SUM({0}), 0D)", "({s0} + {p0})", "({s0} - {p0})", "0::DOUBLE", _READ_SUM),
         ),
+        examples=(Example(call="AVG(x)", gives="CAST(2 AS DOUBLE)", over="ARRAY[3, 1, NULL]"),),
     ),
     AggregateFunction(
         name="MIN",
         doc="The least argument that is not NULL.",
         forms=tuple(_extreme(p, "MIN", "<", first) for p in _ORDERED),
+        examples=(Example(call="MIN(x)", gives="1", over="ARRAY[3, 1, NULL, 3]"),),
     ),
     AggregateFunction(
         name="MAX",
         doc="The greatest argument that is not NULL.",
         forms=tuple(_extreme(p, "MAX", ">", first) for p in _ORDERED),
+        examples=(Example(call="MAX(x)", gives="3", over="ARRAY[3, 1, NULL, 3]"),),
     ),
 )

@@ -1,11 +1,11 @@
 """Aggregate and table calls with their types chosen: the SQL that the tick and the store run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.errors import Feature, NotSupported, NotYetSupported, Position, TypeMismatch, WrongObjectKind
 from holdfast.runtime.expressions.casts import struct
-from holdfast.runtime.expressions.comparable import sorted_maps
+from holdfast.runtime.expressions.comparable import comparable, sorted_maps
 from holdfast.runtime.expressions.physical import Dialect, NotRenderable, field_name, physical_type
 from holdfast.runtime.expressions.render import Renderer
 from holdfast.runtime.expressions.scope import Scope
@@ -25,6 +25,7 @@ class BoundAggregate:
     returns: SqlType
     state: tuple[SqlType, ...]
     canonical: str = ""
+    comparable: str = ""
     limit: int | None = None
 
     def initial(self) -> tuple[str, ...]:
@@ -66,6 +67,7 @@ class BoundAggregate:
         words |= {f"t{i}": physical_type(type_, dialect) for i, type_ in enumerate(self.state)}
         words["r"] = physical_type(self.returns, dialect)
         words["canonical"] = self.canonical
+        words["comparable"] = self.comparable
         words["last"] = self.arguments[-1] if self.arguments else ""
         words["row"] = struct([(field_name(i), text) for i, text in enumerate(self.arguments[:-1])], Dialect.SPARK)
         return tuple(text.format(*self.arguments, **words) for text in texts)
@@ -99,10 +101,15 @@ def bind_aggregate(
     form = resolved.form.undoing if undoes else resolved.form
     if form is None:
         raise not_over_tables(call)
+    if form.reads is not None and not form.reads(resolved.types):
+        form = replace(form, reading=None)
     texts = tuple(renderer.argument(a, t) for a, t in zip(call.arguments, resolved.types, strict=True))
     chosen = resolved.types[0] if resolved.types else None
-    canonical = "" if chosen is None or isinstance(chosen, LambdaType | Unit) else sorted_maps(texts[0], chosen)
-    return BoundAggregate(form, texts, resolved.returns, form.state(resolved.types), canonical, limit)
+    if chosen is None or isinstance(chosen, LambdaType | Unit):
+        canonical = compared = ""
+    else:
+        canonical, compared = sorted_maps(texts[0], chosen), comparable(texts[0], chosen)
+    return BoundAggregate(form, texts, resolved.returns, form.state(resolved.types), canonical, compared, limit)
 
 
 def not_over_tables(call: Call) -> NotSupported:

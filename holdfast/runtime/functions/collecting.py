@@ -3,10 +3,21 @@
 Values come in the order of their records, by partition and offset; a state is kept as a list.
 """
 
+from collections.abc import Sequence
+
 from holdfast.runtime.expressions.physical import Dialect
-from holdfast.runtime.functions.composite import set_form, top_rows_form
-from holdfast.runtime.functions.declaration import AggregateForm, AggregateFunction, first
+from holdfast.runtime.functions.composite import COMPARED, count_form, firsts, set_form, top_rows_form
+from holdfast.runtime.functions.declaration import (
+    AggregateForm,
+    AggregateFunction,
+    Check,
+    Constant,
+    Example,
+    Refusal,
+    first,
+)
 from holdfast.runtime.functions.parameters import ANY, ArrayOf, Chosen, Family, Parameter, Variable
+from holdfast.runtime.functions.sparksql import let
 from holdfast.types import Array, Map, Scalar, SqlType
 
 CATEGORY = "AGGREGATE"
@@ -45,6 +56,7 @@ def _listed(
     merge: str,
     constants: frozenset[int] = frozenset(),
     undo: str | None = None,
+    names: tuple[str, ...] = (),
 ) -> AggregateForm:
     element = parameters[0]
     assert isinstance(element, Variable)
@@ -58,6 +70,7 @@ def _listed(
         undo=None if undo is None else (undo,),
         result_sql=_SAME,
         constants=constants,
+        names=names,
     )
 
 
@@ -74,6 +87,7 @@ def _last_or_first(partial: str, merge: str) -> AggregateForm:
         undo=None,
         result_sql=_SAME,
         constants=frozenset({1}),
+        names=("value", "ignore_nulls"),
     )
 
 
@@ -88,7 +102,8 @@ def offset_forms(latest: bool) -> tuple[AggregateForm, ...]:
         partial = f"reverse(slice(reverse({values}), 1, {{1}}))" if latest else f"slice({values}, 1, {{1}})"
         joined = "list_concat({s0}, {p0})"
         merge = f"{joined}[-{{1}}:]" if latest else f"{joined}[1:{{1}}]"
-        return _listed(parameters, partial, merge, frozenset(range(1, len(parameters))))
+        names = ("value", "count", "ignore_nulls")[: len(parameters)]
+        return _listed(parameters, partial, merge, frozenset(range(1, len(parameters))), names=names)
 
     return (
         single,
@@ -97,8 +112,11 @@ def offset_forms(latest: bool) -> tuple[AggregateForm, ...]:
     )
 
 
+# As many texts as ksqlDB counts; those that come later are left out.
+_MOST_COUNTED = 1_000
 _HISTOGRAM_KEYS = (
     "list_concat(map_keys({s0}), list_filter(map_keys({p0}), lambda k: NOT list_contains(map_keys({s0}), k)))"
+    f"[1:{_MOST_COUNTED}]"
 )
 
 
@@ -119,7 +137,10 @@ _HISTOGRAM = AggregateForm(
     ),
     merge=(_counted("+"),),
     undo=(_counted("-"),),
-    result_sql=_SAME,
+    result_sql={
+        Dialect.SPARK: f"map_from_entries(slice(map_entries({{s0}}), 1, {_MOST_COUNTED}))",
+        Dialect.DUCKDB: "{s0}",
+    },
 )
 
 _COUNT_DISTINCT = AggregateForm(
@@ -147,15 +168,18 @@ def _recounted(sign: str) -> tuple[str, str]:
     return kept, f"list_transform({kept}, lambda x: {count})"
 
 
-_VALUES = f"transform({_ORDERED}, v_ -> struct(v_ AS v))"
 _ATTR_COUNTED = AggregateForm(
     parameters=(ANY,),
     returns=first,
     state=lambda types: (Array(first(types)), Array(BIGINT)),
     initial=("CAST([] AS {t0})", "CAST([] AS {t1})"),
     partial=(
-        f"transform(array_distinct({_VALUES}), e_ -> e_.v)",
-        f"transform(array_distinct({_VALUES}), e_ -> CAST(size(filter({_VALUES}, o_ -> o_ = e_)) AS BIGINT))",
+        let(COMPARED, lambda all_: f"transform({firsts(all_)}, f_ -> f_.v)", "all_"),
+        let(
+            COMPARED,
+            lambda all_: f"transform({firsts(all_)}, f_ -> size(filter({all_}, o_ -> o_.c <=> f_.c)) + 0L)",
+            "all_",
+        ),
     ),
     merge=_recounted("+"),
     undo=_recounted("-"),
@@ -170,7 +194,11 @@ _ATTR = AggregateForm(
     returns=first,
     state=lambda types: (first(types), BOOLEAN, BOOLEAN),
     initial=("CAST(NULL AS {t0})", "FALSE", "FALSE"),
-    partial=("max_by({0}, struct(part, off))", "(COUNT(*) > 0)", "(size(collect_set(struct({0}))) = 1)"),
+    partial=(
+        "max_by({canonical}, struct(part, off))",
+        "(COUNT(*) > 0)",
+        "(size(collect_set(struct({comparable}))) = 1)",
+    ),
     merge=(
         "CASE WHEN {p1} THEN {p0} ELSE {s0} END",
         "({s1} OR {p1})",
@@ -184,6 +212,18 @@ _ATTR = AggregateForm(
     },
     over_tables=_ATTR_COUNTED,
 )
+
+
+def at_least_one(place: int) -> Check:
+    """Refuses a count that would keep no value."""
+
+    def check(constants: Sequence[Constant]) -> Refusal | None:
+        count = constants[place] if len(constants) > 1 else None
+        if not isinstance(count, int) or isinstance(count, bool) or count > 0:
+            return None
+        return Refusal(place, "it would keep no value", "Write a number from 1 on.")
+
+    return check
 
 
 def _top(collected: str, joined: str) -> AggregateForm:
@@ -201,6 +241,7 @@ FUNCTIONS = (
         arguments=("value",),
         doc="All values in the order of their records, NULLs too.",
         forms=(_listed((ANY,), _ORDERED, "list_concat({s0}, {p0})", undo=_WITHOUT_LAST),),
+        examples=(Example(call="COLLECT_LIST(x)", gives="ARRAY[3, 1, NULL, 3]", over="ARRAY[3, 1, NULL, 3]"),),
     ),
     AggregateFunction(
         name="COLLECT_SET",
@@ -210,36 +251,60 @@ FUNCTIONS = (
             _listed((_PRIMITIVE,), f"array_distinct({_ORDERED})", f"list_concat({{s0}}, {_NEW})"),
             set_form(),
         ),
+        examples=(Example(call="COLLECT_SET(x)", gives="ARRAY[3, 1, NULL]", over="ARRAY[3, 1, NULL, 3]"),),
     ),
     AggregateFunction(
         name="COUNT_DISTINCT",
         arguments=("value",),
         doc="How many different values there are, NULL left out. The count is exact.",
-        forms=(_COUNT_DISTINCT,),
+        forms=(_COUNT_DISTINCT, count_form()),
+        examples=(Example(call="COUNT_DISTINCT(x)", gives="CAST(2 AS BIGINT)", over="ARRAY[3, 1, NULL, 3]"),),
     ),
     AggregateFunction(
         name="HISTOGRAM",
         arguments=("value",),
-        doc="How often each text occurs.",
+        doc=f"How often each text occurs. The first {_MOST_COUNTED:,} texts are counted, later ones left out.",
         forms=(_HISTOGRAM,),
+        examples=(
+            Example(
+                call="HISTOGRAM(x)",
+                gives="MAP('a' := CAST(2 AS BIGINT), 'b' := CAST(1 AS BIGINT))",
+                over="ARRAY['a', 'b', 'a']",
+            ),
+        ),
     ),
     AggregateFunction(
         name="ATTR",
         arguments=("value",),
         doc="The value that all records have; NULL as soon as two differ.",
         forms=(_ATTR,),
+        examples=(
+            Example(call="ATTR(x)", gives="'a'", over="ARRAY['a', 'a']"),
+            Example(call="ATTR(x)", gives="CAST(NULL AS STRING)", over="ARRAY['a', 'b']"),
+        ),
     ),
     AggregateFunction(
         name="TOPK",
-        arguments=("value", "column"),
+        arguments=("value", "count"),
+        check=at_least_one(-1),
         doc="The greatest values, as many as the last argument says, the greatest first; NULLs are left out. With "
         "columns in between, each comes as a STRUCT with theirs.",
         forms=(_top("collect_list", "list_concat({s0}, {p0})"), top_rows_form()),
+        examples=(
+            Example(call="TOPK(x, 2)", gives="ARRAY[3, 3]", over="ARRAY[3, 1, NULL, 3]"),
+            Example(
+                call="TOPK(LEN(x), x, 1)",
+                gives="ARRAY[STRUCT(`sort_col` := 3, `col0` := 'abc')]",
+                over="ARRAY['a', 'abc', 'ab']",
+            ),
+        ),
     ),
     AggregateFunction(
         name="TOPKDISTINCT",
         arguments=("value", "count"),
+        check=at_least_one(-1),
         doc="The greatest different values, the greatest first; NULLs are left out.",
         forms=(_top("collect_set", "list_distinct(list_concat({s0}, {p0}))"),),
+        examples=(Example(call="TOPKDISTINCT(x, 2)", gives="ARRAY[3, 1]", over="ARRAY[3, 1, NULL, 3]"),),
     ),
 )

@@ -1,23 +1,48 @@
 """Functions that choose among their arguments."""
 
-from holdfast.runtime.functions.declaration import Example, ScalarForm, ScalarFunction, first
-from holdfast.runtime.functions.parameters import ANY, Parameter
+from holdfast.runtime.expressions.comparable import comparable, has_map
+from holdfast.runtime.expressions.physical import NotRenderable
+from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction, Template, first
+from holdfast.runtime.functions.parameters import ANY, Family, Variable
 
 CATEGORY = "CONDITIONAL"
+_ORDERED = Variable("T", Family.ORDERED)
 
 
 def _choice(
     name: str,
     doc: str,
-    sql: str,
+    spark: Template,
     *examples: Example,
+    duckdb: Template | None = None,
     count: int = 2,
     variadic: bool = False,
-    one_kind: bool = False,
 ) -> ScalarFunction:
-    parameters: tuple[Parameter, ...] = (ANY,) * count
-    form = ScalarForm(parameters=parameters, returns=first, variadic=variadic, spark=sql, duckdb=sql)
-    return ScalarFunction(name=name, doc=doc, forms=(form,), examples=examples, one_kind=one_kind)
+    form = ScalarForm(parameters=(ANY,) * count, returns=first, variadic=variadic, spark=spark, duckdb=duckdb or spark)
+    return ScalarFunction(name=name, doc=doc, forms=(form,), examples=examples)
+
+
+def _extreme(name: str, doc: str, *examples: Example) -> ScalarFunction:
+    def write(a: Arguments) -> str:
+        """Spark's own function wants at least two arguments."""
+        return f"{name}({', '.join(a.texts)})" if len(a.texts) > 1 else a.texts[0]
+
+    form = ScalarForm(parameters=(_ORDERED,), returns=first, variadic=True, spark=write, duckdb=write)
+    return ScalarFunction(name=name, doc=doc, forms=(form,), examples=examples, one_kind=True)
+
+
+def _unless_equal(a: Arguments) -> str:
+    left, right = a.texts
+    type_ = a.type(0)
+    if not has_map(type_):
+        return f"NULLIF({left}, {right})"
+    return f"CASE WHEN {comparable(left, type_)} = {comparable(right, type_)} THEN NULL ELSE {left} END"
+
+
+def _duckdb_unless_equal(a: Arguments) -> str:
+    if has_map(a.type(0)):
+        raise NotRenderable("NULLIF of MAPs")
+    return f"NULLIF({', '.join(a.texts)})"
 
 
 FUNCTIONS = (
@@ -45,24 +70,19 @@ FUNCTIONS = (
     _choice(
         "NULLIF",
         "NULL when both arguments are equal, else the first.",
-        "NULLIF({all})",
+        _unless_equal,
         Example(call="NULLIF(1, 1)", gives="CAST(NULL AS INT)"),
         Example(call="NULLIF(1, 2)", gives="1"),
+        duckdb=_duckdb_unless_equal,
     ),
-    _choice(
+    _extreme(
         "GREATEST",
-        "The greatest argument that is not NULL; NULL when all are.",
-        "GREATEST({all})",
+        "The greatest argument that is not NULL; NULL when all are. MAPs have no order.",
         Example(call="GREATEST(1, 5, NULL)", gives="5"),
-        variadic=True,
-        one_kind=True,
     ),
-    _choice(
+    _extreme(
         "LEAST",
-        "The least argument that is not NULL; NULL when all are.",
-        "LEAST({all})",
+        "The least argument that is not NULL; NULL when all are. MAPs have no order.",
         Example(call="LEAST(4, 1, NULL)", gives="1"),
-        variadic=True,
-        one_kind=True,
     ),
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from holdfast.runtime.expressions.coercion import assignable, common_type
+from holdfast.runtime.expressions.comparable import has_map
 from holdfast.types import Array, Decimal, Map, Scalar, SqlType, is_number, is_scalar
 
 
@@ -20,6 +21,8 @@ class Family(Enum):
     DECIMAL = "DECIMAL"
     PRIMITIVE = "PRIMITIVE"
     """Every type without parts."""
+    ORDERED = "ORDERED"
+    """Every type but MAPs and what has them."""
 
     def has(self, type_: SqlType) -> bool:
         match self:
@@ -31,6 +34,8 @@ class Family(Enum):
                 return isinstance(type_, Decimal)
             case Family.PRIMITIVE:
                 return is_scalar(type_)
+            case Family.ORDERED:
+                return not has_map(type_)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@
 
 from collections.abc import Iterator
 
-from holdfast.runtime.functions.declaration import Function, Signature, named
+from holdfast.runtime.functions.declaration import Function, Signature, TableFunction, named
 from holdfast.runtime.functions.registry import functions
 
 _HEAD = """# Functions
@@ -14,7 +14,8 @@ This page is written from the declarations of the functions (`holdfast.runtime.f
 every example. `SHOW FUNCTIONS` lists them, `DESCRIBE FUNCTION name` shows one.
 
 What a function cannot compute for a row is NULL there: one bad row never stops a query. Letters such as `T` stand for
-any type, the same wherever they are written in a call. Positions count from 1.
+any type, the same wherever they are written in a call; PRIMITIVE is one without parts, ORDERED one without MAPs.
+Positions count from 1. An aggregate's example says which values the column `x` has in the records of a group.
 """
 
 
@@ -43,7 +44,15 @@ def _form(function: Function, form: Signature) -> str:
 
 
 def _examples(function: Function) -> Iterator[str]:
-    return (f"- `{example.call}` gives `{example.gives}`" for example in function.examples)
+    rows = "the rows of " if isinstance(function, TableFunction) else ""
+    for example in function.examples:
+        over = f" over `x` in {_code(example.over)}" if example.over else ""
+        yield f"- {_code(example.call)}{over} gives {rows}{_code(example.gives)}"
+
+
+def _code(text: str) -> str:
+    fence = "``" if "`" in text else "`"
+    return f"{fence}{text}{fence}"
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from holdfast.runtime.expressions.physical import Dialect
 from holdfast.runtime.functions.aggregates import ADD32, ADD64, SUBTRACT32, SUBTRACT64
-from holdfast.runtime.functions.declaration import AggregateForm, AggregateFunction
+from holdfast.runtime.functions.declaration import AggregateForm, AggregateFunction, Example
 from holdfast.types import Array, Scalar
 
 CATEGORY = "AGGREGATE"
@@ -83,18 +83,23 @@ FUNCTIONS = (
         arguments=("number",),
         doc="The sample variance, 0 of fewer than two numbers: the square of what STDDEV_SAMPLE gives, as in ksqlDB.",
         forms=(_deviation(_VARIANCE),),
+        examples=(Example(call="STDDEV_SAMP(x)", gives="CAST(4 AS DOUBLE)", over="ARRAY[10, 12, NULL, 14]"),),
     ),
     AggregateFunction(
         name="STDDEV_SAMPLE",
         arguments=("number",),
         doc="The standard deviation of a sample, 0 of fewer than two numbers.",
         forms=(_deviation(f"sqrt({_VARIANCE})"),),
+        examples=(Example(call="STDDEV_SAMPLE(x)", gives="CAST(2 AS DOUBLE)", over="ARRAY[10, 12, NULL, 14]"),),
     ),
     AggregateFunction(
         name="CORRELATION",
         arguments=("x", "y"),
         doc="Pearson's correlation of two numbers; NaN when one of them does not vary.",
         forms=(_correlation(),),
+        examples=(
+            Example(call="CORRELATION(x, 100 - 2 * x)", gives="CAST(-1 AS DOUBLE)", over="ARRAY[10, 12, NULL, 14]"),
+        ),
     ),
     AggregateFunction(
         name="SUM_LIST",
@@ -105,5 +110,6 @@ FUNCTIONS = (
             _sum_list(BIGINT, "0L", "BIGINT", ADD64, SUBTRACT64, "0::BIGINT"),
             _sum_list(DOUBLE, "0D", "DOUBLE", "({s0} + {p0})", "({s0} - {p0})", "0::DOUBLE"),
         ),
+        examples=(Example(call="SUM_LIST(x)", gives="6", over="ARRAY[ARRAY[1, 2], ARRAY[3]]"),),
     ),
 )

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from holdfast.errors import TypeMismatch, WrongObjectKind
 from holdfast.runtime.expressions import tree
 from holdfast.runtime.expressions.parse import parse_expression
-from holdfast.runtime.expressions.physical import Dialect, arrow_type, duckdb_type, spark_type
+from holdfast.runtime.expressions.physical import Dialect, NotRenderable, arrow_type, duckdb_type, spark_type
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.functions.bound import BoundAggregate, bind_aggregate
 from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct, StructField
@@ -72,14 +72,20 @@ CASES: dict[str, tuple[SqlType, tuple[str, ...], list[Any], dict[str, Any]]] = {
          "TOPK(A, 'x', A + 1, 1)": [{"f0": 31, "f1": "x", "f2": 32}]},
     ),
     "kept maps, whatever the order of their keys": (
-        Map(Scalar.STRING, Scalar.BIGINT), ("COLLECT_SET(A)",),
+        Map(Scalar.STRING, Scalar.BIGINT), ("COLLECT_SET(A)", "COUNT_DISTINCT(A)", "ATTR(A)"),
         [[("b", 1), ("a", 2)], None, [("a", 2), ("b", 1)], [("a", 2)], None],
-        {"COLLECT_SET(A)": [{"a": 2, "b": 1}, None, {"a": 2}]},
+        {"COLLECT_SET(A)": [{"a": 2, "b": 1}, None, {"a": 2}], "COUNT_DISTINCT(A)": 2, "ATTR(A)": None},
+    ),
+    "kept maps that are one": (
+        Map(Scalar.STRING, Scalar.BIGINT), ("ATTR(A)", "COUNT_DISTINCT(A)"),
+        [[("b", 1), ("a", 2)], [("a", 2), ("b", 1)]],
+        {"ATTR(A)": {"a": 2, "b": 1}, "COUNT_DISTINCT(A)": 1},
     ),
     "kept lists of structs": (
-        Array(Struct((StructField("X", Scalar.INTEGER), StructField("Y", Scalar.STRING)))), ("COLLECT_SET(A)",),
+        Array(Struct((StructField("X", Scalar.INTEGER), StructField("Y", Scalar.STRING)))),
+        ("COLLECT_SET(A)", "COUNT_DISTINCT(A)", "ATTR(A)"),
         [[{"f0": 1, "f1": None}], [{"f0": 1, "f1": None}], [], [None], [{"f0": 1, "f1": "y"}], [None]],
-        {"COLLECT_SET(A)": [[{"f0": 1, "f1": None}], [], [None], [{"f0": 1, "f1": "y"}]]},
+        {"COLLECT_SET(A)": [[{"f0": 1, "f1": None}], [], [None], [{"f0": 1, "f1": "y"}]], "COUNT_DISTINCT(A)": 4},
     ),
     "histogram of NULL": (Scalar.STRING, ("HISTOGRAM(A)",), ["a", None, "a"], {"HISTOGRAM(A)": {"a": 2, "null": 1}}),
     "spread": (
@@ -215,3 +221,29 @@ def test_a_limit_keeps_what_came_first(call: str) -> None:
     assert isinstance(parsed, tree.Call)
     bound = bind_aggregate(parsed, Scope((ScopeColumn("A", Scalar.INTEGER, "c0"),), "T"), limit=2)
     assert run(bound, [[[7]], [[3, 5]], [[9]]]) == [7, 3]
+
+
+def test_a_histogram_counts_the_first_texts() -> None:
+    bound = _bind("HISTOGRAM(A)", Scope((ScopeColumn("A", Scalar.STRING, "c0"),), "T"))
+    first = [[(str(n), 1) for n in range(999)]]
+    found = run(bound, [first, [[("x", 1), ("y", 1)]], [[("y", 5), ("7", 1), ("x", 1)]]])
+    assert len(found) == 1_000
+    assert (found["x"], found["7"], found.get("y")) == (2, 2, None)
+
+
+@pytest.mark.parametrize(("type_", "reads"), [(Decimal(28, 2), True), (Decimal(29, 2), False)])
+def test_a_sum_that_could_leave_its_digits_is_not_read_by_duckdb(type_: Decimal, reads: bool) -> None:
+    """DuckDB would raise where the tables that are kept have NULL."""
+    bound = _bind("SUM(A)", Scope((ScopeColumn("A", type_, "c0"),), "T"))
+    if reads:
+        assert "SUM(" in bound.read(Dialect.DUCKDB)
+    else:
+        with pytest.raises(NotRenderable):
+            bound.read(Dialect.DUCKDB)
+
+
+def test_a_sum_of_too_many_digits_is_read_as_null(spark: SparkSession) -> None:
+    bound = _bind("SUM(A)", Scope((ScopeColumn("A", Decimal(38, 0), "c0"),), "T"))
+    given = pa.table({"c0": pa.array([Number("9" * 38), Number(1)], pa.decimal128(38, 0))})
+    spark.createDataFrame(given).createOrReplaceTempView("given")
+    assert spark.sql(f"SELECT {bound.read(Dialect.SPARK)} AS r FROM given").collect()[0]["r"] is None
