@@ -15,6 +15,7 @@ from holdfast.runtime.expressions.typing import infer, type_of
 from holdfast.runtime.functions.registry import CURRENT
 from holdfast.sql import statements as sql
 from holdfast.sql.aggregation import aggregates
+from holdfast.sql.constants import refuse_constants
 from holdfast.sql.moment_texts import check_moments
 from holdfast.sql.read_blocks import Block
 from holdfast.sql.read_names import Sight
@@ -44,6 +45,7 @@ class Expressions:
     def without_queries(self, resolved: Expression) -> Expression:
         """A resolved expression with its queries as columns."""
         refuse_table_functions(resolved, clause="a query that reads")
+        refuse_constants(resolved)
 
         def change(node: Expression) -> Expression | None:
             return self._query(node) if isinstance(node, sql.QueryRef) else None

@@ -11,6 +11,7 @@ from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression, Lambd
 from holdfast.runtime.functions.bound import bind_aggregate
 from holdfast.runtime.functions.registry import is_aggregate
 from holdfast.sql.aggregation import aggregates
+from holdfast.sql.constants import refuse_constants
 from holdfast.sql.read_expressions import Expressions, unlabelled
 from holdfast.sql.read_names import ReadSource, Sight
 from holdfast.sql.walk import rewrite
@@ -96,6 +97,7 @@ class Grouping:
                     hint=f"Have {inner.shown} in a query of its own, and select from that.",
                     position=inner.position,
                 )
+        refuse_constants(call)
         arguments = tuple(self.rows.without_queries(argument) for argument in call.arguments)
         bound = bind_aggregate(replace(call, arguments=arguments), self.rows.scope, dialect=self.dialect)
         if bound.form.needs_records:

@@ -24,6 +24,7 @@ from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression, Lambda
 from holdfast.runtime.expressions.typing import infer, type_of
 from holdfast.sql import statements as sql
+from holdfast.sql.constants import refuse_constants
 from holdfast.sql.moment_texts import check_moments
 from holdfast.sql.time_texts import read_time_texts
 from holdfast.sql.walk import rewrite
@@ -173,6 +174,7 @@ class Relation:
     def type_of(self, resolved: Expression) -> SqlType:
         found = type_of(resolved, self.scope)
         check_moments(resolved, lambda inner: infer(inner, self.scope))
+        refuse_constants(resolved)
         return found
 
     def condition(self, expression: Expression, *, clause: str) -> Expression:

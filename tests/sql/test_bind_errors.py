@@ -330,6 +330,25 @@ JOINS = [
      "the key column U.ID is missing from the select list", "Write SELECT U.ID, …", 19),
 ]  # fmt: skip
 
+CONSTANTS = [
+    ("CREATE STREAM p AS SELECT FORMAT_DATE(FROM_DAYS(CAST(ts AS INT)), 'YYYY-MM-dd') FROM views", BindError,
+     "FORMAT_DATE: the pattern cannot have YYYY", "The year of a date is yyyy.", 67),
+    ("CREATE STREAM p AS SELECT PARSE_DATE(page, 'yyyy Q') FROM views", BindError,
+     "PARSE_DATE: the pattern cannot have Q", "DESCRIBE FUNCTION tells which letters it knows.", 44),
+    ("SELECT FORMAT_TIMESTAMP(FROM_UNIXTIME(1), 'ww') FROM users", BindError,
+     "FORMAT_TIMESTAMP: the pattern cannot have ww", "DESCRIBE FUNCTION tells which letters it knows.", 43),
+    ("SELECT * FROM users WHERE STRINGTODATE(name, 'EEEEE') = 1", BindError,
+     "STRINGTODATE: the pattern cannot have EEEEE", "DESCRIBE FUNCTION tells which letters it knows.", 46),
+    ("CREATE TABLE t AS SELECT page, LATEST_BY_OFFSET(ts, 0) FROM views GROUP BY page", BindError,
+     "LATEST_BY_OFFSET: it would keep no value", "Write a number from 1 on.", 53),
+    ("CREATE TABLE t AS SELECT page, EARLIEST_BY_OFFSET(ts, 0, false) FROM views GROUP BY page", BindError,
+     "EARLIEST_BY_OFFSET: it would keep no value", "Write a number from 1 on.", 55),
+    ("CREATE TABLE t AS SELECT page, TOPK(ts, page, 0) FROM views GROUP BY page", BindError,
+     "TOPK: it would keep no value", "Write a number from 1 on.", 47),
+    ("SELECT TOPKDISTINCT(name, 0) FROM users", BindError,
+     "TOPKDISTINCT: it would keep no value", "Write a number from 1 on.", 27),
+]  # fmt: skip
+
 REST = [
     ("SELECT * FROM views", WrongObjectKind, '"VIEWS" is a stream and has no current rows',
      "Add EMIT CHANGES to follow it.", 15),
@@ -399,7 +418,7 @@ REST = [
 
 @pytest.mark.parametrize(
     ("text", "kind", "message", "hint", "column"),
-    UNKNOWN + CREATE + QUERIES + WINDOWS + PARTITIONS + JOINS + REST,
+    UNKNOWN + CREATE + QUERIES + WINDOWS + PARTITIONS + JOINS + CONSTANTS + REST,
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_does_not_fit_is_told_exactly(text, kind, message, hint, column):

@@ -304,7 +304,7 @@ class Renderer:
         if template is None:
             raise NotRenderable(call.name)
         texts = tuple(self.argument(a, t) for a, t in zip(call.arguments, resolved.types, strict=True))
-        constants = tuple(map(_constant, call.arguments))
+        constants = tuple(map(constant_of, call.arguments))
         return f"({expand(template, Arguments(texts, resolved.types, constants, resolved.returns))})"
 
     def argument(self, expression: Expression, chosen: Chosen) -> str:
@@ -352,7 +352,7 @@ class Renderer:
         type_ = self.known(expression)
         assert isinstance(type_, Map)
         pairs = [(self.as_type(e.key, type_.key), self.as_type(e.value, type_.value)) for e in entries]
-        computed = [key for entry, (key, _) in zip(entries, pairs, strict=True) if _constant(entry.key) is None]
+        computed = [key for entry, (key, _) in zip(entries, pairs, strict=True) if constant_of(entry.key) is None]
         if self.spark:
             return self._spark_map(type_, pairs, computed)
         if computed or len({key for key, _ in pairs}) < len(pairs):
@@ -370,7 +370,8 @@ class Renderer:
         return f"(CASE WHEN {' AND '.join(f'{key} IS NOT NULL' for key in computed)} THEN {written} END)"
 
 
-def _constant(expression: Expression) -> Constant:
+def constant_of(expression: Expression) -> Constant:
+    """The value of a literal; None of anything else."""
     match expression:
         case tree.IntegerLiteral(value) | tree.BooleanLiteral(value) | tree.StringLiteral(value):
             return value

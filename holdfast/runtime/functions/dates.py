@@ -8,13 +8,17 @@ from holdfast.runtime.functions.patterns import (
     DAY,
     HOUR_LETTERS,
     TIME_LETTERS,
+    UNKNOWN_IN_TEXTS,
+    UNKNOWN_LETTERS,
     date_of,
     formatted,
     formatted_in,
+    formatting_refusal,
     has_letters,
     milliseconds,
     moment_of,
     parsed,
+    parsing_refusal,
     unless,
 )
 from holdfast.runtime.functions.sparksql import let
@@ -25,6 +29,7 @@ STRING, INTEGER, BIGINT = Scalar.STRING, Scalar.INTEGER, Scalar.BIGINT
 DATE, TIME, TIMESTAMP = Scalar.DATE, Scalar.TIME, Scalar.TIMESTAMP
 
 _PATTERN = "The pattern is one of Java's DateTimeFormatter; NULL when it or the value is wrong."
+_SAME_DAY = "A day that its month does not have is wrong."
 
 
 def _format_date(date: Callable[[str], str]) -> Template:
@@ -83,7 +88,8 @@ def _function(
     return ScalarFunction(
         name=name,
         arguments=("value", "pattern", "zone"),
-        doc=f"{doc} {_PATTERN}",
+        doc=f"{doc} {_PATTERN} {f'{UNKNOWN_IN_TEXTS} {_SAME_DAY}' if source is STRING else UNKNOWN_LETTERS}",
+        check=parsing_refusal if source is STRING else formatting_refusal,
         forms=tuple(
             ScalarForm(parameters=(source, STRING, *zone), returns=returns, spark=template, duckdb=None)
             for zone in (((), (STRING,)) if zoned else ((),))

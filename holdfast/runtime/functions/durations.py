@@ -102,7 +102,8 @@ FUNCTIONS = (
     ScalarFunction(
         name="CONVERT_TZ",
         arguments=("timestamp", "from", "to"),
-        doc="What a clock in one zone shows when a clock in another shows that TIMESTAMP; NULL when a zone is unknown.",
+        doc="What a clock in one zone shows when a clock in another shows that TIMESTAMP; NULL when a zone is unknown. "
+        "In the hours around a change to or from summer time ksqlDB may give another hour.",
         forms=(
             ScalarForm(
                 parameters=(TIMESTAMP, STRING, STRING),

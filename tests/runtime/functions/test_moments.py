@@ -67,6 +67,15 @@ VALUES: list[tuple[str, Any]] = [
     ("PARSE_DATE('01-JAN-2022', 'dd-MMM-yyyy')", date(2022, 1, 1)),
     (f"PARSE_DATE('JAN-2022', {later('MMM-yyyy')})", date(2022, 1, 1)),
     ("PARSE_DATE('2022-02-30', 'yyyy-MM-dd')", None),
+    ("PARSE_DATE('Mon 2022-01-03', 'EEE yyyy-MM-dd')", date(2022, 1, 3)),
+    ("PARSE_DATE('2022-01-03, monday', 'uuuu-MM-dd, EEEE')", date(2022, 1, 3)),
+    ("PARSE_DATE('Tue 2022-01-03', 'EEE yyyy-MM-dd')", None),
+    ("PARSE_DATE(' 2022-01-03', 'EEE yyyy-MM-dd')", None),
+    ("PARSE_DATE('Mon E 2022-01-03', 'E ''E'' yyyy-MM-dd')", date(2022, 1, 3)),
+    (f"PARSE_DATE({NULL}, 'EEE yyyy')", None),
+    ("PARSE_TIMESTAMP('Mon, 3 Jan 2022 01:02:03 +0300', 'EEE, d MMM yyyy HH:mm:ss Z')",
+     datetime(2022, 1, 2, 22, 2, 3)),
+    ("PARSE_TIMESTAMP('Mon 2022-01-03 01', 'EEE yyyy-MM-dd HH', '+0300')", datetime(2022, 1, 2, 22)),
     ("PARSE_DATE('2022-02-28 10', 'yyyy-MM-dd HH')", None),
     ("PARSE_DATE('nonsense', 'yyyy')", None),
     ("PARSE_DATE('1900-02-28', 'yyyy-MM-dd')", date(1900, 2, 28)),
@@ -93,7 +102,7 @@ VALUES: list[tuple[str, Any]] = [
     ("STRINGTOTIMESTAMP('1969-12-31 23:59:59.999', 'yyyy-MM-dd HH:mm:ss.SSS')", -1),
     ("STRINGTOTIMESTAMP('x', 'yyyy')", None),
     (f"STRINGTOTIMESTAMP({NULL}, 'yyyy', 'UTC')", None),
-]
+]  # fmt: skip
 
 ARITHMETIC: list[tuple[str, Any]] = [
     ("DATEADD(DAYS, 10, DATE '1970-02-10')", date(1970, 2, 20)),
