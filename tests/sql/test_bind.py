@@ -157,3 +157,22 @@ def test_an_insert_may_set_rowtime_and_widen_numbers():
         ("TOOK", Scalar.DOUBLE),
         ("TS", Scalar.BIGINT),
     ]
+
+
+def test_delimiters_are_taken_and_handed_on():
+    text = (
+        "CREATE STREAM piped (k INT KEY, l INT KEY, v INT) WITH (KAFKA_TOPIC='piped', KEY_FORMAT='DELIMITED', "
+        "KEY_DELIMITER='TAB', VALUE_FORMAT='DELIMITED', VALUE_DELIMITER='|');"
+    )
+    source = bound(text)
+    assert isinstance(source, BoundCreateSource)
+    assert source.target.formats.key_format.properties.delimiter == "TAB"
+    assert source.target.formats.value_format.properties.delimiter == "|"
+    found = []
+    for own in ("", "WITH (KEY_DELIMITER='SPACE', VALUE_DELIMITER=';')"):
+        (parsed,) = parse(f"CREATE STREAM p {own} AS SELECT * FROM piped;")
+        made = bind(parsed.statement, catalog_of(text))
+        assert isinstance(made, BoundCreateAs)
+        both = (made.target.formats.key_format, made.target.formats.value_format)
+        found.append(tuple(each.properties.delimiter for each in both))
+    assert found == [(ABSENT, "|"), ("SPACE", ";")]
