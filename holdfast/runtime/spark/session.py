@@ -69,6 +69,8 @@ CONTEXT = {
     "spark.sql.maxMetadataStringLength": "20",
     "spark.sql.debug.maxToStringFields": "5",
     "spark.cleaner.periodicGC.interval": "10min",
+    # A user's regular expression can go too deep for its thread: that fails its job, and must not end the JVM.
+    "spark.executor.killOnFatalError.depth": "0",
     # One join of streams has more than the 100 that are usual: all were generated and compiled again in each slice.
     "spark.sql.codegen.cache.maxEntries": "1000",
 }

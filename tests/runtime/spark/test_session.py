@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from holdfast.runtime.spark.session import Sessions, java_options
 
 
@@ -26,3 +28,11 @@ def test_code_that_was_generated_is_there_when_it_is_needed_again(sessions: Sess
 
     assert run() > 100
     assert run() < 10
+
+
+def test_a_regular_expression_that_goes_too_deep_fails_its_job_alone(sessions: Sessions):
+    for session in (sessions.small, sessions.large):
+        deep = "SELECT regexp_extract(repeat('ab', 100000 + id), '(a|b)*', 0) AS t FROM range(1)"
+        with pytest.raises(Exception, match="StackOverflowError"):
+            session.sql(deep).collect()
+        assert session.sql("SELECT id + 1 AS n FROM range(1)").collect() == [(1,)]
