@@ -32,7 +32,7 @@ PAGES = {
     "client": 7,
     "holds": 6,
     "indexes": 7,
-    "formats": 6,
+    "formats": 8,
     "operations": 2,
 }
 """The pages, and how many of their examples are run at the least."""
