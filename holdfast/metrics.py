@@ -34,6 +34,7 @@ RECORDS_READ = _counter("records_read", "Records that ticks have read, also whil
 RECORDS_PUBLISHED = _counter("records_published", "Records that were written to sink topics", "topic")
 UNDECODABLE = _counter("undecodable_records", "Records that could not be decoded: see PROCESSING_LOG", "object")
 LATE = _counter("late_records", "Records that came after all of their windows had closed", "object")
+SKIPPED = _counter("skipped_rows", "Rows that a query had no place for: see PROCESSING_LOG", "object")
 QUERY_FAILURES = _counter("query_failures", "How often a query has stopped with an error", "query")
 COMPACTION_SECONDS = _seconds("compaction", "One slice of forgetting history that nobody can read", buckets=QUICK)
 COMPACTED = _counter("compacted_rows", "Rows of history that were forgotten")

@@ -28,13 +28,14 @@ from holdfast.kafka.admin import Admin, Topic
 from holdfast.names import CollectionId, ObjectName, QueryId, TopicName
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.functions.registry import CURRENT, Release
+from holdfast.runtime.outcome import Outcome
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.program import Program, Sink
 from holdfast.runtime.progress import Place, Progress, Status, place_of, replayed_upto
 from holdfast.runtime.spark.build import build_query, build_table
 from holdfast.runtime.spark.engine import ViewInput
 from holdfast.runtime.store.port import Moved, TickStage, Time
-from holdfast.runtime.tick import Given, Outcome, Ticker, TickInputs
+from holdfast.runtime.tick import Given, Ticker, TickInputs
 
 log = logging.getLogger(__name__)
 
@@ -480,7 +481,7 @@ class Cluster:
             stage.commit(past)
             crash_point("after_store_commit")
             stage = self._store.stage()
-        logged = processing_log.rows(outcome.undecodable, outcome.problems, int(time.time() * 1000))
+        logged = processing_log.rows(outcome, int(time.time() * 1000))
         if logged is not None:
             stage.append(processing_log.QUERY, logged)
         elif past is not None and not outcome.failed:
@@ -497,8 +498,10 @@ class Cluster:
             self._clock.end_commit()
         for query, reason in outcome.failed.items():
             self._fail(query, reason)
-        for name, late in outcome.late.items():
-            metrics.LATE.labels(name).inc(late)
+        for (name, _), late in outcome.late.items():
+            metrics.LATE.labels(name).inc(late.total)
+        for (name, _), rows in outcome.skipped.items():
+            metrics.SKIPPED.labels(name).inc(rows)
         for problem in outcome.undecodable:
             metrics.UNDECODABLE.labels(problem.object).inc(problem.total)
         if self.publishing is not None:

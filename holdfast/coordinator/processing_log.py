@@ -1,19 +1,20 @@
 """The processing log: a stream of what could not be processed, written with the tick that met it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdfast.catalog.objects import Stream
 from holdfast.config import Settings
 from holdfast.names import ObjectName, QueryId
 from holdfast.runtime.expressions.parse import parse_schema
+from holdfast.runtime.outcome import Outcome, Undecodable
 from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats
 from holdfast.runtime.program import Sink
 from holdfast.runtime.serdes.encoding import Encoder
-from holdfast.runtime.spark.functions import FunctionProblem
 from holdfast.runtime.store.port import Layout
-from holdfast.runtime.tick import Undecodable
 
 NAME = ObjectName("PROCESSING_LOG")
 QUERY = QueryId("PROCESSING_LOG")
@@ -44,33 +45,60 @@ def sink(settings: Settings) -> Sink:
     return Sink(settings.processing_log_topic, Encoder(SCHEMA, FORMATS))
 
 
-def rows(found: Sequence[Undecodable], problems: Sequence[FunctionProblem], now_ms: int) -> pa.Table | None:
-    """The rows of the log for what a tick could not decode, and for what users' functions could not compute."""
-    tables = [_rows(problem, now_ms) for problem in found if problem.records.num_rows]
-    tables += [_of_functions(problems, now_ms)] if problems else []
+def rows(outcome: Outcome, now_ms: int) -> pa.Table | None:
+    """The rows of the log for what a tick could not read, place or compute."""
+    tables = [_records(problem, now_ms) for problem in outcome.undecodable if problem.records.num_rows]
+    counts = [*_late(outcome), *_skipped(outcome), *_of_functions(outcome)]
+    tables += [_counts(counts, now_ms)] if counts else []
     return pa.concat_tables(tables) if tables else None
 
 
-def _of_functions(problems: Sequence[FunctionProblem], now_ms: int) -> pa.Table:
-    told = [f"the function gave no value, which is NULL then: {problem.reason}" for problem in problems]
+@dataclass(frozen=True, slots=True)
+class Count:
+    """So many records or rows of one kind."""
+
+    object: str
+    message: str
+    total: int
+    partition: int | None = None
+
+
+def _late(outcome: Outcome) -> Iterator[Count]:
+    for (name, partition), late in outcome.late.items():
+        message = f"records came after all of their windows had closed: the stream time was {late.stream_time}"
+        yield Count(name, message, late.total, partition)
+
+
+def _skipped(outcome: Outcome) -> Iterator[Count]:
+    for (name, skip), total in outcome.skipped.items():
+        yield Count(name, f"rows were skipped: {skip.reason}", total)
+
+
+def _of_functions(outcome: Outcome) -> Iterator[Count]:
+    for problem in outcome.problems:
+        message = f"the function gave no value, which is NULL then: {problem.reason}"
+        yield Count(problem.function, message, problem.rows)
+
+
+def _counts(counts: Sequence[Count], now_ms: int) -> pa.Table:
     return pa.table(
         {
-            "c0": pa.array([problem.function for problem in problems], pa.string()),
-            "c1": pa.nulls(len(problems), pa.string()),
-            "c2": pa.nulls(len(problems), pa.int32()),
-            "c3": pa.nulls(len(problems), pa.int64()),
-            "c4": pa.array(told, pa.string()),
-            "c5": pa.array([problem.rows for problem in problems], pa.int64()),
-            "c6": pa.nulls(len(problems), pa.binary()),
-            "c7": pa.nulls(len(problems), pa.binary()),
-            "ts": pa.repeat(pa.scalar(now_ms, pa.int64()), len(problems)),
+            "c0": pa.array([count.object for count in counts], pa.string()),
+            "c1": pa.nulls(len(counts), pa.string()),
+            "c2": pa.array([count.partition for count in counts], pa.int32()),
+            "c3": pa.nulls(len(counts), pa.int64()),
+            "c4": pa.array([count.message for count in counts], pa.string()),
+            "c5": pa.array([count.total for count in counts], pa.int64()),
+            "c6": pa.nulls(len(counts), pa.binary()),
+            "c7": pa.nulls(len(counts), pa.binary()),
+            "ts": pa.repeat(pa.scalar(now_ms, pa.int64()), len(counts)),
         }
     )
 
 
-def _rows(problem: Undecodable, now_ms: int) -> pa.Table:
+def _records(problem: Undecodable, now_ms: int) -> pa.Table:
     records, count = problem.records, problem.records.num_rows
-    message = "the record cannot be decoded into the columns of the object; it was skipped"
+    reasons = records.column("reason").cast(pa.string())
 
     def same(value: str | int, type_: pa.DataType) -> pa.Array:
         return pa.repeat(pa.scalar(value, type_), count)
@@ -81,7 +109,7 @@ def _rows(problem: Undecodable, now_ms: int) -> pa.Table:
             "c1": same(problem.topic, pa.string()),
             "c2": records.column("part").cast(pa.int32()),
             "c3": records.column("off").cast(pa.int64()),
-            "c4": same(message, pa.string()),
+            "c4": pc.binary_join_element_wise("the record was skipped", reasons, ": "),
             "c5": same(problem.total, pa.int64()),
             "c6": records.column("key").cast(pa.binary()),
             "c7": records.column("value").cast(pa.binary()),

@@ -27,7 +27,7 @@ class RecordDecoder:
         self._spellings[source.topic] = self._known(source) | frozenset(names.column("name").to_pylist())
 
     def undecodable(self, source: TopicInput, records: ViewInput, limit: int) -> pa.Table:
-        """The records that cannot be decoded, with `total`, how many there are."""
+        """The records that cannot be decoded, each with its `reason`; `total` is how many there are."""
         view = topic_view(source.topic)
         sql = source.decoder.reason_sql(view, self._known(source), limit)
         return self._engine.select(sql, Round({view: records}, {}))

@@ -16,6 +16,7 @@ from holdfast.names import ObjectName, QueryId, StateId, TopicName
 from holdfast.runtime.closing import Closing
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.decode import RecordDecoder
+from holdfast.runtime.outcome import Outcome, Undecodable
 from holdfast.runtime.program import (
     Append,
     Changes,
@@ -40,9 +41,8 @@ from holdfast.runtime.program import (
     TopicInput,
     Upsert,
 )
-from holdfast.runtime.serdes.decoding import UNKNOWN_SPELLING
+from holdfast.runtime.serdes.decoding import GOOD, UNDECODABLE, UNKNOWN_SPELLING
 from holdfast.runtime.spark.engine import RECORDS, Engine, Failure, Round, TopicRange, ViewInput
-from holdfast.runtime.spark.functions import FunctionProblem
 from holdfast.runtime.spark.views import topic_view
 from holdfast.runtime.store.port import Merging, Period, Show, SqlReader, Store, TickStage, Time
 
@@ -50,27 +50,6 @@ RESTING = 3
 """Up to so many stages without rows run along for each one with rows, so that the same jobs come again."""
 LOGGED_PER_TICK = 1_000
 """Undecodable records of one topic and tick that the processing log shows whole; all are counted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Undecodable:
-    """Records of a topic that could not be decoded: `part, off, ts, key, value` of the first, and how many."""
-
-    topic: TopicName
-    object: ObjectName
-    records: pa.Table
-    total: int
-
-
-@dataclass
-class Outcome:
-    """What a tick did beside what it staged."""
-
-    failed: dict[QueryId, str] = field(default_factory=dict)
-    undecodable: list[Undecodable] = field(default_factory=list)
-    problems: list[FunctionProblem] = field(default_factory=list)
-    touched: set[QueryId] = field(default_factory=set)
-    late: dict[ObjectName, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +198,7 @@ class _Run:
             if isinstance(rows, Failure):
                 self._fail(program.query, rows.reason)
                 continue
-            good = self._on_time(program, self._sorted_out(program.stages[index], rows))
+            good = self._on_time(program, index, self._sorted_out(program, index, rows))
             action = program.stages[index].action
             if isinstance(action, MergeInto):
                 mergings.append((program, _merging(program, action, good)))
@@ -364,30 +343,32 @@ class _Run:
         inputs[view] = records
         derived[source.view] = self.decoder.sql(source)
 
-    def _sorted_out(self, stage: Stage, rows: pa.Table) -> pa.Table:
-        """The good rows. Unknown spellings end the run, undecodable records are remembered for the log."""
+    def _sorted_out(self, program: Program, index: int, rows: pa.Table) -> pa.Table:
+        """The good rows. Unknown spellings end the run, what is skipped is remembered for the log."""
         if "bad" not in rows.column_names:
             return rows
         bad = rows.column("bad")
-        worst = pc.max(bad).as_py() or 0
-        for source in (i for i in stage.inputs if worst and isinstance(i, TopicInput)):
-            if source.topic not in self.inputs.topics:
-                continue
-            if worst == UNKNOWN_SPELLING:
+        if pc.max(bad).as_py():
+            self._read_wrong(program.stages[index], frozenset(bad.unique().to_pylist()))
+            self.outcome.count_skipped(program.object, program.stages[index].fragment, rows)
+            rows = rows.filter(pc.equal(bad, GOOD))
+        return rows.drop_columns([name for name in ("bad", "skipped") if name in rows.column_names])
+
+    def _read_wrong(self, stage: Stage, found: frozenset[int]) -> None:
+        if found.isdisjoint((UNDECODABLE, UNKNOWN_SPELLING)):
+            return
+        for source in (i for i in stage.inputs if isinstance(i, TopicInput) and i.topic in self.inputs.topics):
+            if UNKNOWN_SPELLING in found:
                 self.decoder.learn(source, self.inputs.topics[source.topic])
             self.bad[source.view] = source
-        if worst == UNKNOWN_SPELLING:
+        if UNKNOWN_SPELLING in found:
             raise Respelled
-        good = rows.filter(pc.equal(bad, 0)) if worst else rows
-        return good.drop_columns(["bad"])
 
-    def _on_time(self, program: Program, rows: pa.Table) -> pa.Table:
+    def _on_time(self, program: Program, index: int, rows: pa.Table) -> pa.Table:
         """The rows without the count of those that came late."""
         if "late" not in rows.column_names:
             return rows
-        late = pc.sum(rows.column("late")).as_py()
-        if late:
-            self.outcome.late[program.object] = self.outcome.late.get(program.object, 0) + late
+        self.outcome.count_late(program.object, program.stages[index].fragment, rows)
         return rows.drop_columns(["late"])
 
     def _apply(self, program: Program, index: int, action: Hold | Append | Upsert | Put | Tell, rows: pa.Table) -> None:

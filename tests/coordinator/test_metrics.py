@@ -1,5 +1,6 @@
 """The figures of a server that works."""
 
+import json
 import time
 
 import pyarrow as pa
@@ -8,7 +9,10 @@ from holdfast.app import Service
 from holdfast.kafka.publisher import Outgoing
 from holdfast.metrics import REGISTRY
 from holdfast.names import QueryId, TopicName
+from holdfast.runtime.spark.skipping import Skip
 from holdfast.sql.parse import statements
+
+from .running import records
 
 
 def figure(name: str, **labels: str) -> float:
@@ -66,3 +70,28 @@ def test_figures_follow_what_happens(service: Service) -> None:
         time.sleep(0.2)
     ((lag,),) = [service.lags()[QueryId(query)]]
     assert (lag.topic, lag.current, lag.end) == (topic, 4, 4)
+
+
+def test_late_records_and_skipped_rows_are_counted_and_logged(service: Service) -> None:
+    prefix = service.settings.service_id
+    topic, table = f"{prefix}_late", f"{prefix.upper()}_PER_TEN"
+    run(
+        service,
+        f"CREATE STREAM visits (k STRING KEY, page STRING, ms BIGINT) "
+        f"WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON', PARTITIONS=1, TIMESTAMP='ms');"
+        f"CREATE TABLE {table} AS SELECT page, COUNT(*) AS c FROM visits "
+        "WINDOW TUMBLING (SIZE 10 MILLISECONDS, GRACE PERIOD 0 MILLISECONDS) GROUP BY page;",
+    )
+    settled(service, topic, 0)
+    values = ['{"page": "a", "ms": 95}', '{"page": "a", "ms": 3}', '{"ms": 96}', '{"page": "a", "ms": -1}']
+    write(service, topic, *(value.encode() for value in values))
+    settled(service, topic, 4)
+    assert figure("late_records_total", object=table) == 1
+    assert figure("skipped_rows_total", object=table) == 2
+    log = f"_holdfast_{prefix}_processing_log"
+    told = [json.loads(value) for _, value in records(service, log) if value is not None]
+    assert {(row["OBJECT"], row["PARTITION"], row["MESSAGE"], row["TOTAL"]) for row in told} == {
+        (table, 0, "records came after all of their windows had closed: the stream time was 95", 1),
+        (table, None, f"rows were skipped: {Skip.NO_GROUP.reason}", 1),
+        (table, None, f"rows were skipped: {Skip.NO_TIMESTAMP.reason}", 1),
+    }

@@ -1,12 +1,20 @@
 """What the processing log says."""
 
+import pyarrow as pa
+
 from holdfast.coordinator import processing_log
+from holdfast.names import ObjectName, TopicName
+from holdfast.runtime.outcome import Late, Outcome, Undecodable
 from holdfast.runtime.spark.functions import FunctionProblem
+from holdfast.runtime.spark.skipping import Skip
 from holdfast.runtime.store.schemas import rows_schema
+
+ORDERS, PER_DAY = ObjectName("ORDERS"), ObjectName("PER_DAY")
 
 
 def test_what_a_users_function_could_not_compute_is_told() -> None:
-    rows = processing_log.rows([], [FunctionProblem("INVERSE", "ZeroDivisionError: division by zero", 3)], 17)
+    outcome = Outcome(problems=[FunctionProblem("INVERSE", "ZeroDivisionError: division by zero", 3)])
+    rows = processing_log.rows(outcome, 17)
     assert rows is not None
     assert rows.schema.equals(rows_schema(processing_log.LAYOUT))
     (row,) = rows.to_pylist()
@@ -14,5 +22,29 @@ def test_what_a_users_function_could_not_compute_is_told() -> None:
     assert row["c4"] == "the function gave no value, which is NULL then: ZeroDivisionError: division by zero"
 
 
+def test_a_record_that_cannot_be_decoded_is_told_with_its_reason_place_and_bytes() -> None:
+    place = {"part": pa.array([2], pa.int32()), "off": pa.array([5], pa.int64()), "ts": pa.array([0], pa.int64())}
+    told = {"key": pa.array([b"k"]), "value": pa.array([b"{"]), "reason": ["the value is not a JSON object"]}
+    rows = processing_log.rows(
+        Outcome(undecodable=[Undecodable(TopicName("t"), ORDERS, pa.table({**place, **told}), 4_000)]), 17
+    )
+    assert rows is not None
+    assert rows.schema.equals(rows_schema(processing_log.LAYOUT))
+    assert [tuple(row.values()) for row in rows.to_pylist()] == [
+        ("ORDERS", "t", 2, 5, "the record was skipped: the value is not a JSON object", 4_000, b"k", b"{", 17)
+    ]
+
+
+def test_late_records_and_rows_without_a_place_are_told_with_their_number() -> None:
+    outcome = Outcome(late={(PER_DAY, 3): Late(2, 90_000)}, skipped={(ORDERS, Skip.NO_GROUP): 7})
+    rows = processing_log.rows(outcome, 17)
+    assert rows is not None
+    assert rows.schema.equals(rows_schema(processing_log.LAYOUT))
+    assert [(row["c0"], row["c2"], row["c4"], row["c5"]) for row in rows.to_pylist()] == [
+        ("PER_DAY", 3, "records came after all of their windows had closed: the stream time was 90000", 2),
+        ("ORDERS", None, f"rows were skipped: {Skip.NO_GROUP.reason}", 7),
+    ]
+
+
 def test_a_tick_without_problems_is_not_logged() -> None:
-    assert processing_log.rows([], [], 17) is None
+    assert processing_log.rows(Outcome(), 17) is None

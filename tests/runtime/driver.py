@@ -16,13 +16,14 @@ from holdfast.names import CollectionId, ObjectName, QueryId, TopicName
 from holdfast.planner.commands import commands_for
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.decode import RecordDecoder
+from holdfast.runtime.outcome import Outcome
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.program import Program
 from holdfast.runtime.spark.build import build_query, build_table
 from holdfast.runtime.spark.engine import RECORDS, Engine, ViewInput
 from holdfast.runtime.store.duckdb import open_store
 from holdfast.runtime.store.port import Time
-from holdfast.runtime.tick import Given, Outcome, Ticker, TickInputs
+from holdfast.runtime.tick import Given, Ticker, TickInputs
 from holdfast.sql.bind import bind
 from holdfast.sql.parse import statements
 

@@ -51,8 +51,8 @@ def test_undecodable_records_are_told_with_their_coordinates_and_all_are_counted
     (found,) = outcome.undecodable
     assert (found.topic, found.object, found.total) == ("s", "P", 5)
     assert found.records.to_pylist() == [
-        {"part": 0, "off": 1, "ts": 0, "key": b"k0", "value": b"nonsense"},
-        {"part": 0, "off": 2, "ts": 2, "key": b"k2", "value": b"nonsense"},
+        {"part": 0, "off": 1, "ts": 0, "key": b"k0", "value": b"nonsense", "reason": "the value is not a JSON object"},
+        {"part": 0, "off": 2, "ts": 2, "key": b"k2", "value": b"nonsense", "reason": "the value is not a JSON object"},
     ]
     driver.close()
 

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import Feature, NotYetSupported
-from holdfast.runtime.expressions.physical import Dialect, string_literal
 from holdfast.runtime.plan.formats import FormatInfo, Formats
 from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.runtime.serdes import kafka
 from holdfast.runtime.serdes.delimited import reading as delimited
 from holdfast.runtime.serdes.json import reading as json
-from holdfast.runtime.serdes.side import Side, nulls
+from holdfast.runtime.serdes.side import Failure, Side, nulls
+from holdfast.runtime.serdes.texts import literal
 from holdfast.runtime.serdes.window import WindowedKey
 from holdfast.runtime.serdes.wrapping import key_is_bare, value_is_bare
 from holdfast.types import Column, Schema
@@ -42,6 +42,14 @@ class Decoder:
     def sql(self, view: str, spellings: frozenset[str]) -> str:
         """The SELECT that decodes the records of a view; `spellings` are JSON names seen so far."""
         key, value = self._sides(spellings)
+        level, names = self._typed(view, key, value)
+        bad = self._bad(key, value)
+        level = f"SELECT part, off, ts, hdr, {value.absent} AS tombstone, {bad} AS bad{_list(names)} FROM ({level})"
+        nulled = _named((name, f"IF(bad = 0, {name}, NULL)") for name in names)
+        return f"SELECT part, off, ts, tombstone, bad, hdr{nulled} FROM ({level})"
+
+    def _typed(self, view: str, key: Side, value: Side) -> tuple[str, list[str]]:
+        """The SELECT of all that is made of a record on the way to its columns, and the names of these."""
         view, bounds = self._unwindowed(view)
         parsed = _named((*key.parsed, *value.parsed))
         level = f"SELECT part, off, ts, key, value, hdr{_list(bounds)}{parsed} FROM {view}"
@@ -55,11 +63,7 @@ class Decoder:
         typed = _named(zip(names, (*key.typed, *value.typed, *headers), strict=True))
         typed += _named(zip(windows, bounds[:2], strict=True))
         level = f"SELECT part, off, ts, key, value, hdr{kept}{typed} FROM ({level})"
-        names += windows
-        bad = self._bad(key, value)
-        level = f"SELECT part, off, ts, hdr, {value.absent} AS tombstone, {bad} AS bad{_list(names)} FROM ({level})"
-        nulled = _named((name, f"IF(bad = 0, {name}, NULL)") for name in names)
-        return f"SELECT part, off, ts, tombstone, bad, hdr{nulled} FROM ({level})"
+        return level, names + windows
 
     def check(self) -> None:
         """Refuse columns and formats that cannot be decoded, before any record comes."""
@@ -76,11 +80,14 @@ class Decoder:
         return " UNION ".join(sources)
 
     def reason_sql(self, view: str, spellings: frozenset[str], limit: int) -> str:
-        """The SELECT of the records that cannot be decoded: coordinates, raw bytes and how many there are."""
-        decoded = f"SELECT part AS p, off AS o, bad FROM ({self.sql(view, spellings)}) WHERE bad = {UNDECODABLE}"
+        """The SELECT of the records that cannot be decoded: coordinates, raw bytes, the reason, how many there are."""
+        key, value = self._sides(spellings)
+        level, _ = self._typed(view, key, value)
+        bad = f"SELECT * FROM (SELECT *, {self._bad(key, value)} AS bad FROM ({level})) WHERE bad = {UNDECODABLE}"
+        told = f"SELECT part AS p, off AS o, {self._reason(key, value)} AS reason FROM ({bad})"
         return (
-            f"SELECT part, off, ts, key, value, count(*) OVER () AS total FROM {view} "
-            f"JOIN ({decoded}) ON part = p AND off = o ORDER BY part, off LIMIT {limit}"
+            f"SELECT part, off, ts, key, value, reason, count(*) OVER () AS total FROM {view} "
+            f"JOIN ({told}) ON part = p AND off = o ORDER BY part, off LIMIT {limit}"
         )
 
     def _sides(self, seen: frozenset[str]) -> tuple[Side, Side]:
@@ -99,12 +106,26 @@ class Decoder:
         taken = _named(zip(names, (*key.bounds("key"), f"coalesce({key.corrupt('key')}, false)"), strict=True))
         return f"(SELECT part, off, ts, {key.inner('key')} AS key, value, hdr{taken} FROM {view})", names
 
+    def _reason(self, key: Side, value: Side) -> str:
+        """Why a record cannot be decoded: the first reason of several."""
+        failures = [Failure("w_corrupt", literal("the key is too short to end with a window"))] if self.window else []
+        failures += [Failure(f"NOT {s.absent} AND {f.when}", f.why) for s in (key, value) for f in s.failed]
+        if self.keyed:
+            failures.append(Failure(self._keyless, literal("the record has no key, which a row of a table needs")))
+        whens = " ".join(f"WHEN {failure.when} THEN {failure.why}" for failure in failures)
+        return f"CASE {whens} END"
+
+    @property
+    def _keyless(self) -> str:
+        return "(" + " AND ".join(f"k{i} IS NULL" for i in range(len(self.schema.key))) + ")"
+
     def _bad(self, key: Side, value: Side) -> str:
-        failed = [f"(NOT {side.absent} AND ({' OR '.join(side.failed)}))" for side in (key, value) if side.failed]
+        sides = [(side.absent, [failure.when for failure in side.failed]) for side in (key, value)]
+        failed = [f"(NOT {absent} AND ({' OR '.join(whens)}))" for absent, whens in sides if whens]
         if self.window is not None:
             failed.append("w_corrupt")
         if self.keyed:
-            failed.append("(" + " AND ".join(f"k{i} IS NULL" for i in range(len(self.schema.key))) + ")")
+            failed.append(self._keyless)
         misspelled = [f"(NOT {side.absent} AND {side.misspelled})" for side in (key, value) if side.misspelled]
         whens = [f"WHEN {' OR '.join(misspelled)} THEN {UNKNOWN_SPELLING}"] if misspelled else []
         whens += [f"WHEN {' OR '.join(failed)} THEN {UNDECODABLE}"] if failed else []
@@ -136,7 +157,7 @@ def _header(column: Column) -> str:
     """All headers, or the value of the last one of a name."""
     if column.header is None:
         return "coalesce(hdr, array())"
-    return f"try_element_at(filter(hdr, h -> h.f0 = {string_literal(column.header, Dialect.SPARK)}), -1).f1"
+    return f"try_element_at(filter(hdr, h -> h.f0 = {literal(column.header)}), -1).f1"
 
 
 def _named(columns: Iterable[tuple[str, str]]) -> str:

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from holdfast.errors import NotSupported
-from holdfast.runtime.serdes.side import Side
+from holdfast.runtime.serdes.side import Failure, Side
+from holdfast.runtime.serdes.texts import literal
 from holdfast.types import Column, Scalar, SqlType
 
 WIDTHS = {Scalar.INTEGER: 4, Scalar.BIGINT: 8, Scalar.DOUBLE: 8}
@@ -47,7 +48,8 @@ def side(columns: Sequence[Column], raw: str) -> Side:
         return Side(absent)
     check(columns)
     type_ = columns[0].type
-    return Side(absent, typed=(decode_sql(raw, type_),), failed=(corrupt_sql(raw, type_),))
+    failed = Failure(corrupt_sql(raw, type_), _why(columns[0], raw))
+    return Side(absent, typed=(decode_sql(raw, type_),), failed=(failed,))
 
 
 def decode_sql(raw: str, type_: SqlType) -> str:
@@ -71,6 +73,13 @@ def corrupt_sql(raw: str, type_: SqlType) -> str:
         return f"NOT is_valid_utf8(CAST({raw} AS STRING))"
     width = WIDTHS.get(type_) if isinstance(type_, Scalar) else None
     return "false" if width is None else f"octet_length({raw}) <> {width}"
+
+
+def _why(column: Column, raw: str) -> str:
+    if column.type is Scalar.STRING:
+        return literal(f"the {raw} is not UTF-8")
+    told = literal(f' bytes long, which column "{column.name}" of type {column.type} is not')
+    return f"concat({literal(f'the {raw} is ')}, octet_length({raw}), {told})"
 
 
 def encode(values: pa.ChunkedArray, type_: SqlType) -> pa.Array:

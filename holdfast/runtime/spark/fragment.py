@@ -30,6 +30,8 @@ OFF = FragmentColumn("off", "BIGINT", pa.int64())
 BAD = FragmentColumn("bad", "INT", pa.int32())
 LATE = FragmentColumn("late", "BIGINT", pa.int64())
 """How many rows came too late; the tick counts them and takes the column off."""
+SKIPPED = FragmentColumn("skipped", "BIGINT", pa.int64())
+"""How many rows one stands for that is bad; the tick takes the column off."""
 HDR = FragmentColumn("hdr", spark_type(HEADERS), arrow_type(HEADERS))
 
 
@@ -39,10 +41,16 @@ def column(name: str, type_: SqlType) -> FragmentColumn:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A SELECT over views that gives `columns` by name."""
+    """A SELECT over views that gives `columns` by name.
+
+    With `tells`, rows that it skips are told to the user: one stands for one, or for as many as it says. `late_by` are
+    the columns with the partition, where it is known, and the stream time of rows that came late.
+    """
 
     sql: str
     columns: tuple[FragmentColumn, ...]
+    tells: bool = False
+    late_by: tuple[str | None, str] = (None, "ts")
 
     @property
     def schema(self) -> pa.Schema:
@@ -51,7 +59,7 @@ class Fragment:
     @property
     def good(self) -> "Fragment":
         """What is left when the bad rows are sorted out and the late ones counted."""
-        return Fragment(self.sql, tuple(column for column in self.columns if column not in (BAD, LATE)))
+        return Fragment(self.sql, tuple(column for column in self.columns if column not in (BAD, LATE, SKIPPED)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,8 @@ def held_stream(source: StreamRelation) -> Fragment:
     """A stream's rows, to be held."""
     columns = [column(f"k{i}", type_) for i, type_ in enumerate(source.key_types)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
-    return Fragment(source.sql, (*columns, PRESENT, TS, PART, OFF, BAD, *([HDR] if source.headers else ())))
+    columns += [PRESENT, TS, PART, OFF, BAD, *([HDR] if source.headers else ())]
+    return Fragment(source.sql, tuple(columns), tells=True)
 
 
 def held_table(source: TableRelation) -> Fragment:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from holdfast.runtime.plan.formats import FormatInfo
 from holdfast.runtime.serdes.delimited.dialect import check, delimiter
-from holdfast.runtime.serdes.side import Side, not_decoded
+from holdfast.runtime.serdes.side import Failure, Side, not_decoded
 from holdfast.runtime.serdes.texts import decimal_sql, literal, moment_sql
 from holdfast.types import Column, Decimal, Scalar, SqlType
 
@@ -35,11 +35,19 @@ def side(columns: Sequence[Column], raw: str, info: FormatInfo, *, prefix: str) 
         texts=tuple((name, _text(f"{quoted}[{i}]", f"{plain}[{i}]")) for i, name in enumerate(names)),
         typed=tuple(_typed(name, column.type) for name, column in zip(names, columns, strict=True)),
         failed=(
-            f"length({line}) = 1 OR NOT {line} RLIKE {literal(whole)}",
-            f"size({plain}) <> {len(columns)} OR NOT is_valid_utf8(CAST({raw} AS STRING))",
-            *not_decoded(names, prefix),
+            Failure(f"length({line}) = 1", literal(f"the {raw} is empty")),
+            Failure(f"NOT {line} RLIKE {literal(whole)}", literal(f"the {raw} has a quote out of place")),
+            Failure(f"size({plain}) <> {len(columns)}", _why(raw, plain, len(columns))),
+            Failure(f"NOT is_valid_utf8(CAST({raw} AS STRING))", literal(f"the {raw} is not UTF-8")),
+            *not_decoded(names, columns, prefix),
         ),
     )
+
+
+def _why(raw: str, fields: str, columns: int) -> str:
+    """That there are too few or too many fields."""
+    than = literal(f" fields for {columns} column{'s' if columns > 1 else ''}")
+    return f"concat({literal(f'the {raw} has ')}, size({fields}), {than})"
 
 
 def _field(own: str) -> str:

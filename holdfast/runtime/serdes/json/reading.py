@@ -19,8 +19,9 @@ from holdfast.runtime.serdes.json.parsing import (
     text_sql,
     with_fractions_as_texts,
 )
-from holdfast.runtime.serdes.side import Side, not_decoded
-from holdfast.types import Column, is_scalar
+from holdfast.runtime.serdes.side import Failure, Side, not_decoded, unreadable
+from holdfast.runtime.serdes.texts import literal
+from holdfast.types import Column, Scalar, is_scalar
 
 NULL = "X'6E756C6C'"
 
@@ -44,7 +45,10 @@ def side(columns: Sequence[Column], raw: str, *, unwrapped: bool, prefix: str, s
         parsed=((parsed, parse_sql(text, spelled, columns, seen)),),
         texts=tuple(zip(names, found, strict=True)),
         typed=tuple(values.typed_sql(name, c.type, seen) for name, c in zip(names, columns, strict=True)),
-        failed=(_corrupt(raw, parsed), *_no_values(names, columns, prefix, seen)),
+        failed=(
+            Failure(_corrupt(raw, parsed), _why(raw, text, spelled, columns, seen, unwrapped=unwrapped)),
+            *_no_values(names, columns, prefix, seen),
+        ),
         misspelled=_misspelled(raw, names, columns, spelled, seen, unwrapped=unwrapped),
     )
 
@@ -70,16 +74,39 @@ def _corrupt(raw: str, parsed: str) -> str:
     return f"({parsed} IS NULL OR {parsed}.{CORRUPT} IS NOT NULL OR {unreadable})"
 
 
-def _no_values(names: Sequence[str], columns: Sequence[Column], prefix: str, seen: frozenset[str]) -> list[str]:
-    scalars = not_decoded(names, prefix)
-    conditions = []
-    for name, column, scalar in zip(names, columns, scalars, strict=True):
+def _why(
+    raw: str,
+    text: str,
+    spelled: Sequence[Sequence[str]],
+    columns: Sequence[Column],
+    seen: frozenset[str],
+    *,
+    unwrapped: bool,
+) -> str:
+    """What a text that Spark cannot parse has; the columns are parsed one by one to find the one that it is not."""
+    whens = [
+        (f"octet_length({raw}) = 0", literal(f"the {raw} is empty")),
+        (f"NOT is_valid_utf8(CAST({raw} AS STRING))", literal(f"the {raw} is not UTF-8")),
+        (f"json_object_keys({text}) IS NULL", literal(f"the {raw} is not {'JSON' if unwrapped else 'a JSON object'}")),
+    ]
+    for names, column in zip(spelled, columns, strict=True):
+        if not isinstance(column.type, Scalar) or column.type is Scalar.BOOLEAN:
+            alone = f"{parse_sql(text, [names], [column], seen)}.{CORRUPT} IS NOT NULL"
+            whens.append((alone, unreadable(column)))
+    cases = " ".join(f"WHEN {when} THEN {why}" for when, why in whens)
+    return f"CASE {cases} ELSE {literal(f'the {raw} is not JSON')} END"
+
+
+def _no_values(names: Sequence[str], columns: Sequence[Column], prefix: str, seen: frozenset[str]) -> list[Failure]:
+    found = []
+    for name, column, scalar in zip(names, columns, not_decoded(names, columns, prefix), strict=True):
         if is_scalar(column.type):
             never = values.failed(name, column.type) is None
-            conditions.append(None if never else scalar)
+            found += [] if never else [scalar]
         else:
-            conditions.append(values.anywhere(name, column.type, values.failed, seen))
-    return [condition for condition in conditions if condition]
+            condition = values.anywhere(name, column.type, values.failed, seen)
+            found += [Failure(condition, unreadable(column))] if condition else []
+    return found
 
 
 def _misspelled(

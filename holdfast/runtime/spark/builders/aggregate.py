@@ -17,7 +17,7 @@ from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.tree import Call, ColumnRef
 from holdfast.runtime.functions.bound import bind_aggregate
 from holdfast.runtime.plan.steps import StreamAggregate, StreamWindowedAggregate, TableAggregate
-from holdfast.runtime.spark.fragment import BAD, TS, Fragment, column
+from holdfast.runtime.spark.fragment import BAD, SKIPPED, TS, Fragment, column
 from holdfast.runtime.spark.meaning import Meaning
 from holdfast.runtime.spark.relation import (
     Side,
@@ -67,11 +67,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """A grouped stream on its way into a state; of a grouped table, `undoes`, each row says whether it is `lost`."""
+    """A grouped stream on its way into a state; of a grouped table, `undoes`, each row says whether it is `lost`.
+
+    It `tells` of rows that are in no group, unless the stage that keeps the time of its windows does.
+    """
 
     source: StreamRelation
     parts: tuple[Part, ...]
     undoes: bool = False
+    tells: bool = True
 
     @property
     def layout(self) -> Layout:
@@ -105,12 +109,15 @@ class Aggregation:
         return tuple(part.column for part in self.parts)
 
     def fragment(self) -> Fragment:
-        """The SELECT of the partials: `k0.., p0.., ts, bad`, one row per group."""
+        """The SELECT of the partials: `k0.., p0.., ts, bad`, one row per group, `skipped` if it tells."""
         columns = [column(f"k{i}", t) for i, t in enumerate(self.layout.key)]
         columns += [column(f"p{i}", t) for i, t in enumerate(self._partial_types)]
         if self.undoes:
             return Fragment(self._exchanges(), (*columns, TS))
-        return Fragment(self._partials(self.keys, "max(bad) AS bad"), (*columns, TS, BAD))
+        by = [*self.keys, "bad"]
+        if not self.tells:
+            return Fragment(self._partials(by), (*columns, TS, BAD))
+        return Fragment(self._partials(by, "count(*) AS skipped"), (*columns, TS, BAD, SKIPPED), tells=True)
 
     @property
     def merged_by_spark(self) -> bool:
@@ -189,7 +196,7 @@ def build_aggregate(step: AggregateStep, source: StreamRelation, used: Iterable[
         if name in wanted and name not in {c.name for c in source.key}:
             parts.append(_carried(name, scope, first))
             first += 1
-    return Aggregation(source, tuple(parts), undoes)
+    return Aggregation(source, tuple(parts), undoes, tells=not isinstance(step, StreamWindowedAggregate))
 
 
 def _function(text: str, name: str, scope: Scope, first: int, meaning: Meaning, *, undoes: bool) -> Part:

@@ -72,8 +72,8 @@ class Elements:
             f"array({start}) AS o_start",
             f"array({end}) AS o_end",
             "0L AS late",
-            "max(bad) AS bad",
+            "bad",
         ]
-        grouped = ", ".join([*keys, "clk", start, end])
+        grouped = ", ".join([*keys, "clk", start, end, "bad"])
         sql = f"SELECT {', '.join(chosen)} FROM ({self.aggregation.source.sql}) GROUP BY {grouped}"
         return Fragment(sql, self.columns)

@@ -12,6 +12,7 @@ from holdfast.runtime.expressions.tree import Cast, ColumnRef, Expression
 from holdfast.runtime.plan.steps import StreamGroupBy, StreamGroupByV1, TableGroupBy, TableGroupByV1
 from holdfast.runtime.spark.meaning import Meaning
 from holdfast.runtime.spark.relation import REST, Side, StreamRelation, TableRelation
+from holdfast.runtime.spark.skipping import Skip, skipping
 from holdfast.types import Column, Role, Scalar
 
 Key = tuple[tuple[Column, ...], list[str]]
@@ -19,7 +20,7 @@ Key = tuple[tuple[Column, ...], list[str]]
 
 
 def build_stream_group_by_key(source: StreamRelation) -> StreamRelation:
-    return replace(source, sql=f"SELECT * FROM ({source.sql}) WHERE {_grouped(source)}")
+    return skipping(source, _grouped(source), Skip.NO_GROUP)
 
 
 def build_stream_group_by(step: StreamGroupBy, source: StreamRelation, meaning: Meaning) -> StreamRelation:
@@ -49,7 +50,7 @@ def build_table_group_by(
     rows = f"SELECT coalesce(a_ts, b_ts) AS ts, explode(array({', '.join(sides)})) AS row FROM ({source.sql})"
     sql = f"SELECT row.*, ts, 0 AS part, ts AS off, 0 AS bad FROM ({rows})"
     grouped = StreamRelation(sql, key, source.value)
-    return StreamRelation(f"SELECT * FROM ({sql}) WHERE {_grouped(grouped)}", key, source.value)
+    return replace(grouped, sql=f"SELECT * FROM ({sql}) WHERE {_grouped(grouped)}")
 
 
 def _stream(source: StreamRelation, key: tuple[Column, ...], texts: Sequence[str]) -> StreamRelation:
@@ -57,7 +58,7 @@ def _stream(source: StreamRelation, key: tuple[Column, ...], texts: Sequence[str
     keys = [f"IF(bad > 0, NULL, {text}) AS k{i}" for i, text in enumerate(texts)]
     inner = f"SELECT {', '.join([*keys, *source.values, *REST])} FROM ({source.sql})"
     grouped = StreamRelation(inner, key, source.value)
-    return StreamRelation(f"SELECT * FROM ({inner}) WHERE {_grouped(grouped)}", key, source.value)
+    return skipping(grouped, _grouped(grouped), Skip.NO_GROUP)
 
 
 def _columns(texts: Sequence[str], scope: Scope, meaning: Meaning) -> Key:
@@ -81,7 +82,7 @@ def _joined(group_by: Sequence[str], scope: Scope, meaning: Meaning) -> Key:
 
 
 def _grouped(source: StreamRelation) -> str:
-    return f"bad > 0 OR (present AND {' AND '.join(f'{k} IS NOT NULL' for k in source.keys)})"
+    return " AND ".join(["present", *(f"{key} IS NOT NULL" for key in source.keys)])
 
 
 def _name(expression: Expression, index: int) -> str:

@@ -1,7 +1,5 @@
 """PARTITION BY: give rows another key. The order of a stream stays that of its input."""
 
-from dataclasses import replace
-
 from holdfast.errors import PlanError
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.references import references
@@ -9,6 +7,7 @@ from holdfast.runtime.expressions.tree import ColumnRef, Expression, NullLiteral
 from holdfast.runtime.plan.steps import StreamSelectKey, StreamSelectKeyV1, TableSelectKey
 from holdfast.runtime.spark.meaning import Meaning
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation
+from holdfast.runtime.spark.skipping import Skip, skipping
 from holdfast.types import Column, Role
 
 
@@ -21,12 +20,12 @@ def build_stream_select_key(step: StreamSelectKey, source: StreamRelation, meani
 
 
 def build_stream_select_key_v1(step: StreamSelectKeyV1, source: StreamRelation, meaning: Meaning) -> StreamRelation:
-    """A row without the new key is dropped. Both keys are called ROWKEY: steps above mean the old one, a value now."""
+    """A row without the new key is skipped. Both keys are called ROWKEY: steps above mean the old one, a value now."""
     expression = parse_expression(step.key_expression)
     scope = source.scope()
     key = (Column("ROWKEY", meaning.type(expression, scope), Role.KEY),)
     keyed = _rekeyed(source, key, [_key_sql(expression, source, meaning)], hides=False)
-    return replace(keyed, sql=f"SELECT * FROM ({keyed.sql}) WHERE bad > 0 OR k0 IS NOT NULL")
+    return skipping(keyed, "k0 IS NOT NULL", Skip.NO_NEW_KEY)
 
 
 def _key_sql(expression: Expression, source: StreamRelation, meaning: Meaning) -> str:

@@ -60,7 +60,7 @@ class Sessions:
     def fragment(self, elements: Elements, rows: str, stored: str) -> Fragment:
         """The partials of the sessions that rows have come to; the view `stored` has the elements of their keys.
 
-        Late rows are in none: they are counted in a row without bounds.
+        Late rows are in none: they are counted in a row without bounds, whose time is the stream time.
         """
         n = elements.width
         keys = ", ".join(f"k{i}" for i in range(n + 1))
@@ -83,12 +83,13 @@ class Sessions:
             "IF(substring(t, i + 1, 1) = '1', element_at(array_sort(filter("
             "w, x -> x.s <= r.ts AND r.ts <= x.e AND x.i <= i AND i <= x.j), (a, b) -> a.j - b.j), 1), NULL) AS x"
         )
-        values = ", ".join(f"r.{name} AS {name}" for name in ("ts", "part", "off", *self.source.values))
+        values = ", ".join(f"r.{name} AS {name}" for name in ("ts", "shut", "part", "off", *self.source.values))
         assigned = f"SELECT {keys}, {values}, true AS present, 0 AS bad, {its} FROM ({placed})"
         chosen = [keys, f"x.s AS k{n + 1}", f"x.e AS k{n + 2}", *elements.partials]
-        chosen += ["x.e AS ts", "x.os AS o_start", "x.oe AS o_end"]
+        chosen += [f"coalesce(x.e, max(shut) + {self.closed_after}) AS ts", "x.os AS o_start", "x.oe AS o_end"]
         chosen += ["count_if(x IS NULL) AS late", "0 AS bad"]
-        return Fragment(f"SELECT {', '.join(chosen)} FROM ({assigned}) GROUP BY {keys}, x", elements.columns)
+        sql = f"SELECT {', '.join(chosen)} FROM ({assigned}) GROUP BY {keys}, x"
+        return Fragment(sql, elements.columns, late_by=(self.timed.partition(f"k{n}"), "ts"))
 
     @property
     def _fold(self) -> str:

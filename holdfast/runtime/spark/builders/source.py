@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.runtime.plan.formats import TimestampColumn
-from holdfast.runtime.plan.presence import Maybe, given
+from holdfast.runtime.plan.presence import Maybe
 from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.runtime.spark.builders.timestamp import timed, timestamp_sql
-from holdfast.runtime.spark.fragment import BAD, PRESENT, TS, Fragment, column
+from holdfast.runtime.spark.fragment import BAD, PRESENT, SKIPPED, TS, Fragment, column
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation, physical_key
 from holdfast.types import Column, Schema
 
@@ -19,7 +19,8 @@ def build_stream_source(
     relation = StreamRelation("", schema.key, schema.row, headers=True, window=window)
     ts = timestamp_sql(timestamp, schema.key, schema.row, present="NOT tombstone")
     columns = [*relation.keys, *relation.values, "NOT tombstone AS present", f"{ts} AS ts", "part", "off", "bad", "hdr"]
-    return replace(relation, sql=timed(f"SELECT {', '.join(columns)} FROM {view}", timestamp, "bad > 0"))
+    names = [*relation.keys, *relation.values, *relation.rest]
+    return replace(relation, sql=timed(f"SELECT {', '.join(columns)} FROM {view}", timestamp, names))
 
 
 def build_derived_stream(schema: Schema, view: str, window: WindowInfo | None = None) -> StreamRelation:
@@ -41,7 +42,7 @@ def build_table_of_topic(
     window: WindowInfo | None = None,
     more: Sequence[Column] = (),
 ) -> Fragment:
-    """The last record per key: `k0.., c0.., ts, present, bad`. A record without a key is bad.
+    """The last record per key: `k0.., c0.., ts, present, bad, skipped`. A record without a key is bad.
 
     `more` are columns behind those of the schema: where the record is, by partition and offset.
     """
@@ -52,11 +53,11 @@ def build_table_of_topic(
     where = [f"max_by({name}, struct(part, off))" for name in ("part", "off")]
     last += [f"{sql} AS c{len(values) + i}" for i, sql in enumerate(where[: len(more)])]
     last += ["max_by(ts, struct(part, off)) AS ts"]
-    last += ["NOT max_by(tombstone, struct(part, off)) AS present", "max(bad) AS bad"]
+    last += ["NOT max_by(tombstone, struct(part, off)) AS present", "bad", "count(*) AS skipped"]
     ts = timestamp_sql(timestamp, schema.key, schema.row, present="NOT tombstone")
     rows = f"SELECT {', '.join([*keys, *values])}, {ts} AS ts, part, off, tombstone, bad FROM {view}"
-    rows = view if given(timestamp) is None else f"({timed(rows, timestamp, 'bad > 0')})"
-    sql = f"SELECT {', '.join([*keys, *last])} FROM {rows} GROUP BY {', '.join(keys)}"
+    rows = timed(rows, timestamp, [*keys, *values, "ts", "part", "off", "tombstone", "bad"])
+    sql = f"SELECT {', '.join([*keys, *last])} FROM ({rows}) GROUP BY {', '.join([*keys, 'bad'])}"
     columns = [column(f"k{i}", type_) for i, type_ in enumerate(types)]
     columns += [column(f"c{i}", c.type) for i, c in enumerate((*schema.row, *more))]
-    return Fragment(sql, (*columns, TS, PRESENT, BAD))
+    return Fragment(sql, (*columns, TS, PRESENT, BAD, SKIPPED), tells=True)

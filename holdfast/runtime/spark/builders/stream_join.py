@@ -17,6 +17,7 @@ from holdfast.runtime.plan.steps import JoinType, StreamStreamJoin
 from holdfast.runtime.program import Elapsed
 from holdfast.runtime.spark.fragment import BAD, LATE, PART, TS, Fragment, FragmentColumn, column
 from holdfast.runtime.spark.relation import StreamRelation
+from holdfast.runtime.spark.skipping import Skip, marked
 from holdfast.runtime.store.port import Layout, Merge
 from holdfast.types import Column, Scalar
 
@@ -155,10 +156,11 @@ class StreamJoin:
         columns += [column(n, c.type) for side in self.sides for n, c in zip(side.columns, side.value, strict=True)]
         columns += [_number("side"), TS, PART, _long("n"), _number("src")]
         columns += [_long(name) for name in ("at", "tick", "st", "own", "other", "ends_l", "ends_r")]
-        return Fragment(f"SELECT {', '.join(chosen)} FROM ({known})", (*columns, LATE, BAD))
+        sql = f"SELECT {', '.join(chosen)} FROM ({known})"
+        return Fragment(sql, (*columns, LATE, BAD), tells=True, late_by=("part", "own"))
 
     def _both(self) -> str:
-        """The rows of both sides that can be joined: a row without a key or a value cannot."""
+        """The rows of both sides. One without a key or a value cannot be joined."""
         joined = " AND ".join(["present", *(f"{key} IS NOT NULL" for key in self.keys)])
         branches = []
         for side, source, src in ((0, self.left, 0), (1, self.right, 0 if self.same else 1)):
@@ -168,7 +170,7 @@ class StreamJoin:
                 for i, (name, c) in enumerate(typed(found))
             ]
             chosen = [*self.keys, *values, f"{side} AS side", f"{src} AS src", "ts", "part", "off", "bad"]
-            branches.append(f"SELECT {', '.join(chosen)} FROM ({source.sql}) WHERE bad > 0 OR ({joined})")
+            branches.append(f"SELECT {marked(chosen, joined, Skip.NO_JOIN_KEY)} FROM ({source.sql})")
         return " UNION ALL ".join(branches)
 
 

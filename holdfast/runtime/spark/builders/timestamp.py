@@ -1,6 +1,6 @@
 """The TIMESTAMP property: a column in place of a record's own timestamp."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from holdfast.errors import PlanError
 from holdfast.runtime.expressions.physical import Dialect
@@ -9,6 +9,7 @@ from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.tree import Call, ColumnRef, StringLiteral
 from holdfast.runtime.plan.formats import TimestampColumn
 from holdfast.runtime.plan.presence import Maybe, given
+from holdfast.runtime.spark.skipping import Skip, marked
 from holdfast.types import Column, Scalar, SqlType
 
 
@@ -21,7 +22,7 @@ def timestamp_sql(
     prefix: str = "c",
     ts: str = "ts",
 ) -> str:
-    """The Spark SQL of a row's timestamp. It is NULL where the column has none that can be one, which `timed` drops."""
+    """The Spark SQL of a row's timestamp. It is NULL where the column has none that can be one."""
     column = given(wanted)
     if column is None:
         return ts
@@ -51,6 +52,8 @@ def _millis(column: TimestampColumn, sql: str, type_: SqlType) -> str:
     )
 
 
-def timed(sql: str, wanted: Maybe[TimestampColumn], kept: str = "false") -> str:
-    """A SELECT without the rows that a timestamp column has left without a timestamp, but with those of `kept`."""
-    return sql if given(wanted) is None else f"SELECT * FROM ({sql}) WHERE ts IS NOT NULL OR {kept}"
+def timed(sql: str, wanted: Maybe[TimestampColumn], names: Iterable[str]) -> str:
+    """A SELECT of these columns, in which rows that a timestamp column leaves without a timestamp are skipped."""
+    if given(wanted) is None:
+        return sql
+    return f"SELECT {marked(names, 'ts IS NOT NULL', Skip.NO_TIMESTAMP)} FROM ({sql})"

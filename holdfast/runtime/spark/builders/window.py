@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.windows import HoppingWindow, SessionWindow, TumblingWindow, WindowExpression, shape
 from holdfast.runtime.serdes.window import end_sql
-from holdfast.runtime.spark.fragment import BAD, LATE, TS, Fragment, column
+from holdfast.runtime.spark.fragment import BAD, LATE, SKIPPED, TS, Fragment, column
 from holdfast.runtime.spark.relation import REST, StreamRelation
 from holdfast.runtime.store.port import Layout, Merge
 from holdfast.types import Scalar
@@ -42,11 +42,17 @@ class Timed:
         return "off" if self.by_partition else "ts, part, off"
 
     def fragment(self, before: str, late: str) -> Fragment:
-        """The stream time that the tick reaches, by clock, and how many rows came late: `k0, p0, ts, late, bad`."""
+        """The stream time that the tick reaches, by clock, and how many rows came late or are skipped:
+        `k0, p0, ts, late, bad, skipped`."""
         # Bad rows are apart: a clock must not be left out for one.
-        chosen = f"clk AS k0, max(ts) AS p0, max(ts) AS ts, count_if(bad = 0 AND {late}) AS late, bad"
-        sql = f"SELECT {chosen} FROM ({self.sql(before)}) GROUP BY clk, bad"
-        return Fragment(sql, (column("k0", Scalar.INTEGER), column("p0", Scalar.BIGINT), TS, LATE, BAD))
+        counts = f"count_if(bad = 0 AND {late}) AS late, bad, count(*) AS skipped"
+        sql = f"SELECT clk AS k0, max(st) AS p0, max(ts) AS ts, {counts} FROM ({self.sql(before)}) GROUP BY clk, bad"
+        columns = (column("k0", Scalar.INTEGER), column("p0", Scalar.BIGINT), TS, LATE, BAD, SKIPPED)
+        return Fragment(sql, columns, tells=True, late_by=(self.partition("k0"), "p0"))
+
+    def partition(self, clock: str) -> str | None:
+        """The column of a clock, where that is of one partition."""
+        return clock if self.by_partition else None
 
     def sql(self, before: str) -> str:
         """The rows with `st` and `clk`; the view `before` has the stream time of clocks before the tick."""
