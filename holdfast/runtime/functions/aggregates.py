@@ -130,13 +130,13 @@ def _count(parameters: tuple[Parameter, ...], partial: str) -> AggregateForm:
 
 
 def _by_offset(function: str, merge: str) -> AggregateForm:
-    """Over `part` and `off`, which every row of a stream carries; a record of a key is always in one partition."""
+    """By the place of records, which every row of a stream carries."""
     return AggregateForm(
         parameters=(ANY,),
         returns=first,
         state=lambda types: (first(types),),
         initial=("CAST(NULL AS {t0})",),
-        partial=(f"{function}({{0}}, struct(part, off)) FILTER (WHERE {{0}} IS NOT NULL)",),
+        partial=(f"{function}({{0}}, struct({{part}}, off)) FILTER (WHERE {{0}} IS NOT NULL)",),
         merge=(merge,),
         undo=None,
         result_sql=_SAME,

@@ -27,6 +27,7 @@ class BoundAggregate:
     canonical: str = ""
     comparable: str = ""
     limit: int | None = None
+    part: str = "part"
 
     def initial(self) -> tuple[str, ...]:
         return self._expand(self.form.initial, Dialect.DUCKDB)
@@ -66,8 +67,8 @@ class BoundAggregate:
         words |= {f"p{i}": text for i, text in enumerate(partial)}
         words |= {f"t{i}": physical_type(type_, dialect) for i, type_ in enumerate(self.state)}
         words["r"] = physical_type(self.returns, dialect)
-        words["canonical"] = self.canonical
-        words["comparable"] = self.comparable
+        words["canonical"], words["comparable"] = self.canonical, self.comparable
+        words["part"] = self.part
         words["last"] = self.arguments[-1] if self.arguments else ""
         words["row"] = struct([(field_name(i), text) for i, text in enumerate(self.arguments[:-1])], Dialect.SPARK)
         return tuple(text.format(*self.arguments, **words) for text in texts)
@@ -81,10 +82,12 @@ def bind_aggregate(
     dialect: Dialect = Dialect.SPARK,
     undoes: bool = False,
     limit: int | None = None,
+    part: str = "part",
 ) -> BoundAggregate:
     """Choose the form of an aggregate call; its arguments are written for Spark, unless it is only to be read.
 
-    One that `undoes` can take back; with a `limit` a list keeps the values that came first.
+    One that `undoes` can take back; with a `limit` a list keeps the values that came first. `part` is what the records
+    of a group come in the order of, before their offsets.
     """
     renderer = Renderer(scope, dialect, release)
     resolved = resolve(call, [renderer.given(argument) for argument in call.arguments], release)
@@ -109,7 +112,7 @@ def bind_aggregate(
         canonical = compared = ""
     else:
         canonical, compared = sorted_maps(texts[0], chosen), comparable(texts[0], chosen)
-    return BoundAggregate(form, texts, resolved.returns, form.state(resolved.types), canonical, compared, limit)
+    return BoundAggregate(form, texts, resolved.returns, form.state(resolved.types), canonical, compared, limit, part)
 
 
 def not_over_tables(call: Call) -> NotSupported:

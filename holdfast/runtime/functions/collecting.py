@@ -1,6 +1,6 @@
 """Aggregates that keep values: lists, sets, the greatest, the first and the last.
 
-Values come in the order of their records, by partition and offset; a state is kept as a list.
+Values come in the order of their records; a state is kept as a list.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _BY_OFFSET = (
     " WHEN l_.p = r_.p AND l_.o = r_.o THEN 0 ELSE 1 END"
 )
 _ORDERED = (
-    f"transform(array_sort(collect_list(named_struct('p', part, 'o', off, 'v', {{0}})), {_BY_OFFSET}), e_ -> e_.v)"
+    f"transform(array_sort(collect_list(named_struct('p', {{part}}, 'o', off, 'v', {{0}})), {_BY_OFFSET}), e_ -> e_.v)"
 )
 _KNOWN = "list_filter({s0}, lambda y: y IS NULL)"
 _NEW = (
@@ -82,7 +82,7 @@ def _last_or_first(partial: str, merge: str) -> AggregateForm:
         returns=first,
         state=lambda types: (first(types), BOOLEAN),
         initial=("CAST(NULL AS {t0})", "FALSE"),
-        partial=(f"{partial}({{0}}, struct(part, off)) {kept}", f"(COUNT(*) {kept} > 0)"),
+        partial=(f"{partial}({{0}}, struct({{part}}, off)) {kept}", f"(COUNT(*) {kept} > 0)"),
         merge=(merge, "({s1} OR {p1})"),
         undo=None,
         result_sql=_SAME,
@@ -195,7 +195,7 @@ _ATTR = AggregateForm(
     state=lambda types: (first(types), BOOLEAN, BOOLEAN),
     initial=("CAST(NULL AS {t0})", "FALSE", "FALSE"),
     partial=(
-        "max_by({canonical}, struct(part, off))",
+        "max_by({canonical}, struct({part}, off))",
         "(COUNT(*) > 0)",
         "(size(collect_set(struct({comparable}))) = 1)",
     ),

@@ -23,7 +23,7 @@ _PLACED = "{{'k': struct_extract(l[i], 'f0'), 'n': -i, 'v': l[i]}}"
 
 
 def in_order(value: str) -> str:
-    collected = f"collect_list(named_struct('p', part, 'o', off, 'v', {value}))"
+    collected = f"collect_list(named_struct('p', {{part}}, 'o', off, 'v', {value}))"
     return f"transform(array_sort({collected}, {_BY_OFFSET}), e_ -> e_.v)"
 
 

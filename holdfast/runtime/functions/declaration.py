@@ -165,7 +165,8 @@ class AggregateForm(Signature):
 
     Texts may use `{t0}, {t1}...`, the physical types of the state columns, and `{r}`, that of the result; `{last}`, the
     last argument, `{row}`, a struct of all others, and `{canonical}`, the first with the keys of its MAPs in order,
-    and `{comparable}`, what Spark can compare in its place.
+    and `{comparable}`, what Spark can compare in its place. In `partial`, records come in the order of `{part}` and
+    `off`.
     """
 
     state: Callable[[tuple[Chosen, ...]], tuple[SqlType, ...]]
@@ -183,7 +184,7 @@ class AggregateForm(Signature):
     @property
     def needs_records(self) -> bool:
         """Whether it goes by the order of records, which rows of a table do not have."""
-        return any("part, " in text or ", off" in text for text in self.partial)
+        return any("{part}" in text for text in self.partial)
 
     @property
     def undoing(self) -> "AggregateForm | None":

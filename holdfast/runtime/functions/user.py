@@ -67,7 +67,7 @@ class UserFunction:
     def _aggregate(self) -> AggregateFunction:
         """The state is a JSON text. It is merged on Spark: what the store gets is the new state."""
         arguments = ", ".join(f"'a{i}', {{{i}}}" for i in range(len(self.parameters)))
-        rows = f"collect_list(named_struct('p', part, 'o', off, {arguments}))"
+        rows = f"collect_list(named_struct('p', {{part}}, 'o', off, {arguments}))"
         form = AggregateForm(
             parameters=tuple(c.type for c in self.parameters),
             returns=self.returns,

@@ -59,7 +59,7 @@ from holdfast.runtime.spark.meaning import Meaning
 from holdfast.runtime.spark.recorded import keep_records
 from holdfast.runtime.spark.relation import Relation, StreamRelation, TableRelation
 from holdfast.runtime.spark.views import decoded_view, remembered_view, state_view
-from holdfast.runtime.spark.windowed import closes, closing_windows, is_final, time_windows
+from holdfast.runtime.spark.windowed import closes, closing_windows, grouped, is_final, time_windows
 from holdfast.runtime.store.port import Layout, RideAlong
 from holdfast.runtime.store.schemas import rows_schema
 from holdfast.types import Column, Role, Scalar, Schema, SqlType
@@ -176,7 +176,7 @@ def _grouped(builder: Builder, aggregate: AggregateStep, collection: CollectionI
         case StreamWindowedAggregate():
             return time_windows(builder, aggregate, collection)
         case StreamAggregate():
-            return builder.stream(aggregate.source)
+            return grouped(builder, aggregate)
 
 
 def _partials(builder: Builder, state: StateId, aggregation: Aggregation) -> Fragment:

@@ -198,8 +198,10 @@ def _partial(name: str, source: str, type_: pa.DataType, problems: "Accumulator[
         aggregate, found = made(), []
         for group in range(len(groups)):
             rows = groups.slice(group, 1).flatten()
-            by = pa.table({"p": rows.field("p"), "o": rows.field("o")})
-            rows = rows.take(pc.sort_indices(by, sort_keys=[("p", "ascending"), ("o", "ascending")]))
+            part, off = rows.field("p"), rows.field("o")
+            by = [*(part.flatten() if pa.types.is_struct(part.type) else [part]), off]
+            place = pa.table(by, names=[str(i) for i in range(len(by))])
+            rows = rows.take(pc.sort_indices(place, sort_keys=[(name, "ascending") for name in place.column_names]))
             arguments = [rows.field(f"a{i}") for i in range(count)]
             found.append(json.dumps(aggregate.partial(*arguments)))
         return pa.array(found, pa.string())

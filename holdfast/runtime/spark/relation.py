@@ -32,13 +32,14 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StreamRelation:
-    """Rows of a stream."""
+    """Rows of a stream. When `ordered`, they also have `at`, the time that their partition had reached with them."""
 
     sql: str
     key: tuple[Column, ...]
     value: tuple[Column, ...]
     headers: bool = False
     window: WindowInfo | None = None
+    ordered: bool = False
 
     def scope(self) -> Scope:
         return Scope.of(
@@ -57,7 +58,17 @@ class StreamRelation:
     @property
     def rest(self) -> tuple[str, ...]:
         """What a row has beside its key and value."""
-        return (*REST, "hdr") if self.headers else REST
+        return (*self.bare, "hdr") if self.headers else self.bare
+
+    @property
+    def bare(self) -> tuple[str, ...]:
+        """That, without headers."""
+        return (*REST, "at") if self.ordered else REST
+
+    @property
+    def partition(self) -> str:
+        """What rows come in the order of, before their offsets: of several partitions the one first that is behind."""
+        return "struct(at, part)" if self.ordered else "part"
 
     @property
     def key_types(self) -> tuple[SqlType, ...]:
@@ -108,6 +119,12 @@ def physical_key(key: Iterable[Column], window: WindowInfo | None) -> tuple[SqlT
     """The types of a key's columns, with those of its window."""
     types = tuple(c.type for c in key)
     return types if window is None else (*types, *WINDOW_TYPES)
+
+
+def in_order_of_time(source: StreamRelation) -> StreamRelation:
+    """The rows in one order where those of a key are in several partitions; each keeps the order of its own."""
+    so_far = "max(IF(bad = 0, ts, NULL)) OVER (PARTITION BY part ORDER BY off ROWS UNBOUNDED PRECEDING)"
+    return replace(source, sql=f"SELECT *, {so_far} AS at FROM ({source.sql})", ordered=True)
 
 
 def held_stream(source: StreamRelation) -> Fragment:

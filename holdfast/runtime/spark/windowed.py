@@ -11,6 +11,7 @@ from holdfast.runtime.functions.bound import not_until_closed
 from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.steps import (
     Step,
+    StreamAggregate,
     StreamFilter,
     StreamFlatMap,
     StreamGroupByKey,
@@ -23,7 +24,7 @@ from holdfast.runtime.plan.window_text import parse_window
 from holdfast.runtime.plan.windows import OutputRefinement, SessionWindow, WindowExpression
 from holdfast.runtime.program import Groups, Held, MergeInto, MergeWindows, Recall, TopicInput, table_schema
 from holdfast.runtime.spark.builder import Builder, unbuildable
-from holdfast.runtime.spark.builders.aggregate import build_aggregate
+from holdfast.runtime.spark.builders.aggregate import build_aggregate, by_order
 from holdfast.runtime.spark.builders.element import Elements
 from holdfast.runtime.spark.builders.session import Sessions
 from holdfast.runtime.spark.builders.window import (
@@ -36,14 +37,22 @@ from holdfast.runtime.spark.builders.window import (
     is_late,
     length_of,
 )
-from holdfast.runtime.spark.relation import StreamRelation, TableRelation
+from holdfast.runtime.spark.relation import StreamRelation, TableRelation, in_order_of_time
 from holdfast.runtime.spark.views import groups_view, held_view, state_view
 from holdfast.runtime.store.schemas import rows_schema
 
 
+def grouped(builder: Builder, step: StreamAggregate | StreamWindowedAggregate) -> StreamRelation:
+    """The rows of an aggregation by group, in one order across partitions where that matters."""
+    source = builder.stream(step.source)
+    if _stays(builder, step.source) or not by_order(step, builder.meaning):
+        return source
+    return in_order_of_time(source)
+
+
 def time_windows(builder: Builder, step: StreamWindowedAggregate, collection: CollectionId) -> StreamRelation:
     """A grouped stream by window; beside it, the stream time is kept."""
-    window, source = _window_of(step), builder.stream(step.source)
+    window, source = _window_of(step), grouped(builder, step)
     if source.window is not None or isinstance(window, SessionWindow):
         raise unbuildable(step)
     timed = Timed(source)
@@ -60,7 +69,7 @@ def closing_windows(
     final: bool,
 ) -> TableRelation:
     """The aggregation of windows that are kept until they close."""
-    source = builder.stream(step.source)
+    source = grouped(builder, step)
     if source.window is not None:
         raise unbuildable(step)
     window, timed = _window_of(step), Timed(source, by_partition=_stays(builder, step.source))

@@ -16,6 +16,8 @@ from holdfast.runtime.expressions.physical import Dialect, duckdb_type
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.tree import Call, ColumnRef
 from holdfast.runtime.functions.bound import bind_aggregate
+from holdfast.runtime.functions.declaration import AggregateForm
+from holdfast.runtime.functions.registry import function
 from holdfast.runtime.plan.steps import StreamAggregate, StreamWindowedAggregate, TableAggregate
 from holdfast.runtime.spark.fragment import BAD, SKIPPED, TS, Fragment, column
 from holdfast.runtime.spark.meaning import Meaning
@@ -184,26 +186,45 @@ AggregateStep = StreamAggregate | StreamWindowedAggregate | TableAggregate
 
 def build_aggregate(step: AggregateStep, source: StreamRelation, used: Iterable[str], meaning: Meaning) -> Aggregation:
     """`used` are the columns that later steps read; carried columns that none reads are not kept."""
-    scope, undoes = source.scope(), isinstance(step, TableAggregate)
+    undoes = isinstance(step, TableAggregate)
     parts: list[Part] = []
     first = 0
     for index, text in enumerate(step.aggregation_functions):
-        part = _function(text, f"KSQL_AGG_VARIABLE_{index}", scope, first, meaning, undoes=undoes)
+        part = _function(text, f"KSQL_AGG_VARIABLE_{index}", source, first, meaning, undoes=undoes)
         parts.append(part)
         first += len(part.types)
     wanted = set(used)
     for name in step.non_aggregate_columns:
         if name in wanted and name not in {c.name for c in source.key}:
-            parts.append(_carried(name, scope, first))
+            parts.append(_carried(name, source, first))
             first += 1
     return Aggregation(source, tuple(parts), undoes, tells=not isinstance(step, StreamWindowedAggregate))
 
 
-def _function(text: str, name: str, scope: Scope, first: int, meaning: Meaning, *, undoes: bool) -> Part:
+def by_order(step: AggregateStep, meaning: Meaning) -> bool:
+    """Whether some aggregate goes by the order of records."""
+    calls = (_call(text) for text in step.aggregation_functions)
+    forms = (form for call in calls for form in function(call.name, meaning.release).forms)
+    return any(isinstance(form, AggregateForm) and form.needs_records for form in forms)
+
+
+def _call(text: str) -> Call:
     call = parse_expression(text)
     if not isinstance(call, Call):
         raise PlanError(f"{text} is not a call of an aggregate function")
-    bound = bind_aggregate(call, scope, release=meaning.release, undoes=undoes, limit=meaning.limit(call.name))
+    return call
+
+
+def _function(text: str, name: str, source: StreamRelation, first: int, meaning: Meaning, *, undoes: bool) -> Part:
+    call = _call(text)
+    bound = bind_aggregate(
+        call,
+        source.scope(),
+        release=meaning.release,
+        undoes=undoes,
+        limit=meaning.limit(call.name),
+        part=source.partition,
+    )
     return Part(
         column=Column(name, bound.returns),
         types=bound.state,
@@ -218,13 +239,13 @@ def _function(text: str, name: str, scope: Scope, first: int, meaning: Meaning, 
     )
 
 
-def _carried(name: str, scope: Scope, first: int) -> Part:
+def _carried(name: str, source: StreamRelation, first: int) -> Part:
     """The value of a column in the latest record of the group."""
-    found = scope.find(ColumnRef(name))
+    found = source.scope().find(ColumnRef(name))
     return Part(
         column=Column(name, found.type),
         types=(found.type,),
-        partial=(f"max_by({found.sql}, struct(part, off))",),
+        partial=(f"max_by({found.sql}, struct({source.partition}, off))",),
         initial=(f"CAST(NULL AS {duckdb_type(found.type)})",),
         merge=lambda _state, partial: tuple(partial),
         undo=lambda _state, partial: tuple(partial),

@@ -43,16 +43,21 @@ class Sessions:
         """The rows as an aggregation sees them: the key, and the bounds of the session behind it."""
         return replace(self.source, sql="", headers=False, window=shape(self.window))
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        return ("part", "off", "at") if self.source.ordered else ("part", "off")
+
     def held(self, before: str) -> Fragment:
         """All rows in their order (`ord`), with the time up to which sessions are closed (`shut`)."""
         n = len(self.source.key)
         keys = [*self.source.keys, f"clk AS k{n}"]
         order = f"row_number() OVER (PARTITION BY {', '.join([*self.source.keys, 'clk'])} ORDER BY {self.timed.order})"
-        chosen = [*keys, *self.source.values, "ts", "part", "off", f"{order} AS ord"]
+        chosen = [*keys, *self.source.values, "ts", *self.places, f"{order} AS ord"]
         chosen += [f"st - {self.closed_after} AS shut", "bad"]
         columns = [column(f"k{i}", type_) for i, type_ in enumerate((*self.source.key_types, Scalar.INTEGER))]
         columns += [column(f"c{i}", c.type) for i, c in enumerate(self.source.value)]
-        own = (column("ord", Scalar.INTEGER), column("shut", Scalar.BIGINT))
+        own = [column("ord", Scalar.INTEGER), column("shut", Scalar.BIGINT)]
+        own += [column("at", Scalar.BIGINT)] if self.source.ordered else []
         return Fragment(
             f"SELECT {', '.join(chosen)} FROM ({self.timed.sql(before)})", (*columns, TS, PART, OFF, *own, BAD)
         )
@@ -64,7 +69,7 @@ class Sessions:
         """
         n = elements.width
         keys = ", ".join(f"k{i}" for i in range(n + 1))
-        row = ", ".join(["ord", "ts", "shut", "part", "off", *self.source.values])
+        row = ", ".join(["ord", "ts", "shut", *self.places, *self.source.values])
         listed = f"array_sort(collect_list(struct({row})), (l, r) -> CAST(l.ord - r.ord AS INT)) AS rows"
         own = ", ".join(f"k{i} AS g{i}" for i in range(n + 1))
         session = (
@@ -83,7 +88,7 @@ class Sessions:
             "IF(substring(t, i + 1, 1) = '1', element_at(array_sort(filter("
             "w, x -> x.s <= r.ts AND r.ts <= x.e AND x.i <= i AND i <= x.j), (a, b) -> a.j - b.j), 1), NULL) AS x"
         )
-        values = ", ".join(f"r.{name} AS {name}" for name in ("ts", "shut", "part", "off", *self.source.values))
+        values = ", ".join(f"r.{name} AS {name}" for name in ("ts", "shut", *self.places, *self.source.values))
         assigned = f"SELECT {keys}, {values}, true AS present, 0 AS bad, {its} FROM ({placed})"
         chosen = [keys, f"x.s AS k{n + 1}", f"x.e AS k{n + 2}", *elements.partials]
         chosen += [f"coalesce(x.e, max(shut) + {self.closed_after}) AS ts", "x.os AS o_start", "x.oe AS o_end"]

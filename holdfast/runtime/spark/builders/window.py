@@ -10,7 +10,7 @@ from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.windows import HoppingWindow, SessionWindow, TumblingWindow, WindowExpression, shape
 from holdfast.runtime.serdes.window import end_sql
 from holdfast.runtime.spark.fragment import BAD, LATE, SKIPPED, TS, Fragment, column
-from holdfast.runtime.spark.relation import REST, StreamRelation
+from holdfast.runtime.spark.relation import StreamRelation
 from holdfast.runtime.store.port import Layout, Merge
 from holdfast.types import Scalar
 
@@ -60,7 +60,7 @@ class Timed:
             "max(IF(bad = 0, ts, NULL)) OVER "
             f"(PARTITION BY clk ORDER BY {self.order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
         )
-        chosen = [*self.source.keys, *self.source.values, *REST]
+        chosen = [*self.source.keys, *self.source.values, *self.source.bare]
         return (
             f"SELECT {', '.join(chosen)}, clk, greatest(so_far, b_time) AS st "
             f"FROM (SELECT *, {so_far} AS so_far FROM ({self.clocked})) s LEFT JOIN "
@@ -107,6 +107,6 @@ def build_windows(window: TumblingWindow | HoppingWindow, timed: Timed, before: 
     count = len(source.key)
     keys = [*source.keys, f"ws AS k{count}", f"{end_sql('ws', size)} AS k{count + 1}"]
     inner = f"SELECT *, {starts} AS ws FROM ({timed.sql(before)})"
-    chosen = [*keys, *source.values, *REST, "clk"]
+    chosen = [*keys, *source.values, *source.bare, "clk"]
     sql = f"SELECT {', '.join(chosen)} FROM ({inner}) WHERE bad > 0 OR ws + {size} > st - {grace}"
     return replace(source, sql=sql, headers=False, window=shape(window))
