@@ -63,6 +63,39 @@ def test_headers_are_columns_and_go_on_to_the_sink(driver: Driver) -> None:
     assert driver.rows("NAMES") == [("a", "Ann", b"crm", 0)]
 
 
+JOINS = """
+CREATE STREAM l (id STRING KEY, n INT) WITH (KAFKA_TOPIC='l', VALUE_FORMAT='JSON');
+CREATE STREAM r (id STRING KEY, m INT) WITH (KAFKA_TOPIC='r', VALUE_FORMAT='JSON');
+CREATE STREAM both AS SELECT l.id AS id, n, m FROM l JOIN r WITHIN 5 MILLISECONDS ON l.id = r.id;
+CREATE STREAM eager AS SELECT l.id AS id, n, m FROM l LEFT JOIN r WITHIN 5 MILLISECONDS ON l.id = r.id;
+CREATE STREAM waiting AS SELECT l.id AS id, n, m FROM l LEFT JOIN r
+  WITHIN 5 MILLISECONDS GRACE PERIOD 0 MILLISECONDS ON l.id = r.id;
+"""
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["one tick", "a tick each"])
+def test_what_two_streams_make_has_the_headers_of_the_record_that_brings_it(engine: Engine, tmp_path: Path, together):
+    driver = Driver(engine, tmp_path, JOINS)
+    records = [
+        Record("l", b"a", b'{"N": 1}', 1, headers=[("h", b"l1")]),
+        Record("r", b"a", b'{"M": 2}', 2, headers=[("h", b"r2")]),
+        Record("l", b"b", b'{"N": 3}', 3, headers=[("h", b"l3")]),
+        Record("l", b"a", b'{"N": 4}', 30, headers=[("h", b"l30")]),
+    ]
+    for tick in [records] if together else [[record] for record in records]:
+        assert not driver.tick(tick).failed
+
+    def sent(name: str) -> list[tuple[object, ...]]:
+        return [(s.key, s.value, (s.headers or [{"value": None}])[0]["value"]) for s in driver.sent(name)]
+
+    met, alone = (b"a", b'{"N":1,"M":2}', b"r2"), (b"a", b'{"N":1,"M":null}', b"l1")
+    assert sent("BOTH") == [met]
+    assert sent("EAGER") == [alone, met, (b"b", b'{"N":3,"M":null}', b"l3"), (b"a", b'{"N":4,"M":null}', b"l30")]
+    # What has waited comes with the record that ends its time.
+    assert sent("WAITING") == [met, (b"b", b'{"N":3,"M":null}', b"l30")]
+    driver.close()
+
+
 def test_headers_outlive_a_restart_in_what_is_owed(driver: Driver) -> None:
     driver.tick([Record("s", b"a", b'{"N": 1}', headers=[("h", b"1")])])
     again = driver.restart()

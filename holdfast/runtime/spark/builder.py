@@ -28,6 +28,7 @@ from holdfast.runtime.plan.steps import (
     StreamSelect,
     StreamSelectKey,
     StreamSelectKeyV1,
+    StreamSink,
     StreamSource,
     StreamStreamJoin,
     StreamTableJoin,
@@ -221,7 +222,9 @@ class Builder:
         left = self.stream(step.left_source)
         of_left = set(self.inputs)
         right = self.stream(step.right_source)
-        join = StreamJoin(step, left, right, same=set(self.inputs) == of_left)
+        # What a table is made of needs no headers.
+        carry = isinstance(self.plan.physical_plan, StreamSink) and (left.headers or right.headers)
+        join = StreamJoin(step, left, right, same=set(self.inputs) == of_left, carry=carry)
         times = self._state(step, "Times", TIMES)
         before = self.reads(Recall(times, state_view(times), rows_schema(TIMES)))
         self.add_stage(join.times(), MergeInto(times, TIMES_MERGE))

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 
 from holdfast.runtime.spark.builders.join import named_key
 from holdfast.runtime.spark.builders.stream_join import JoinSide, StreamJoin, typed
-from holdfast.runtime.spark.fragment import PART, PRESENT, TS, Fragment, column
+from holdfast.runtime.spark.fragment import HDR, PART, PRESENT, TS, Fragment, column
 from holdfast.runtime.spark.relation import StreamRelation
 from holdfast.types import Scalar
 
 PLACE = ("at", "src", "part", "n", "side")
-"""The order in which the rows of a tick come."""
-ARRIVED = f"struct({', '.join(f'{{0}}.{name}' for name in PLACE)})"
+"""The order in which the rows of a tick come. A result has the place and the headers of the row that brings it."""
 SAME_ROW = "w.tick = m.tick AND w.part = m.part AND w.n = m.n"
 
 
@@ -27,6 +26,14 @@ class Meetings:
     due: tuple[str | None, ...]
     pairs: str | None = None
 
+    @property
+    def brought(self) -> tuple[str, ...]:
+        """What a result has from the row that brings it."""
+        return (*PLACE, *self.join.headers)
+
+    def _arrived(self, alias: str) -> str:
+        return f"struct({', '.join(f'{alias}.{name}' for name in self.brought)})"
+
     # -- rows that meet ------------------------------------------------------------------------------
 
     def meeting(self) -> Fragment:
@@ -37,6 +44,7 @@ class Meetings:
         longs, numbers = ("at", "n", "tick", "o_ts", "o_tick", "o_n", "ends_l", "ends_r"), ("src", "side", "o_part")
         columns += [TS, PART, *(column(name, Scalar.BIGINT) for name in longs)]
         columns += [*(column(name, Scalar.INTEGER) for name in numbers), column("o_waits", Scalar.BOOLEAN)]
+        columns += [HDR] if join.headers else []
         return Fragment(" UNION ALL ".join(map(self._meet, join.sides)), tuple(columns))
 
     def _pairs(self) -> str:
@@ -47,16 +55,17 @@ class Meetings:
         join = self.join
         other = join.sides[1 - side.number]
         values = [f"{'ao'[s == other]}.{name}" for s in join.sides for name in s.columns]
-        own = [f"a.{name}" for name in (*PLACE, "tick", "ends_l", "ends_r")]
+        own = [f"a.{name}" for name in (*self.brought, "tick", "ends_l", "ends_r")]
         met = [f"o.{name} AS o_{name}" for name in ("ts", "tick", "part", "n", "waits")]
         chosen = [*(f"a.{key}" for key in join.keys), *values, "greatest(a.ts, o.ts) AS ts", *own, *met]
         same = " AND ".join(f"a.{key} = o.{key}" for key in join.keys)
         near = f"o.ts BETWEEN a.ts - {side.back} AND a.ts + {side.ahead}"
         still = f"o.ts > coalesce(a.other - {join.retention}, -1)"
+        first, then = (f"struct({', '.join(f'{alias}.{name}' for name in PLACE)})" for alias in "oa")
         return (
             f"SELECT {', '.join(chosen)} FROM (SELECT * FROM {self.here} WHERE side = {side.number}) a "
             f"JOIN ({self._elements(other)}) o ON {same} AND {near} AND {still} "
-            f"AND (o.old OR {ARRIVED.format('o')} < {ARRIVED.format('a')})"
+            f"AND (o.old OR {first} < {then})"
         )
 
     def _elements(self, side: JoinSide) -> str:
@@ -86,8 +95,8 @@ class Meetings:
         values = [name for side in join.sides for name in side.columns]
         order = f"ORDER BY {', '.join(PLACE)}, phase, o_ts, o_side, o_key, o_tick, o_part, o_n"
         chosen = [*join.keys, *(f"{name} AS c{i}" for i, name in enumerate(values)), "true AS present", "ts", "part"]
-        chosen += [f"CAST(row_number() OVER (PARTITION BY part {order}) AS BIGINT) AS off", "0 AS bad"]
-        placed = ", ".join([*join.keys, *values, "ts", *PLACE])
+        chosen += [f"CAST(row_number() OVER (PARTITION BY part {order}) AS BIGINT) AS off", "0 AS bad", *join.headers]
+        placed = ", ".join([*join.keys, *values, "ts", *self.brought])
         parts = [
             f"SELECT {placed}, 1 AS phase, o_ts, 0 AS o_side, NULL AS o_key, o_tick, o_part, o_n FROM {self._pairs()}"
         ]
@@ -95,7 +104,9 @@ class Meetings:
         parts += [self._given_up(side) for side in join.sides if join.waits(side)]
         sql = f"SELECT {', '.join(chosen)} FROM ({' UNION ALL '.join(parts)})"
         key = named_key(join.left.key, join.step.key_column_name)
-        return StreamRelation(sql, key, join.left.value + join.right.value, window=join.left.window)
+        return StreamRelation(
+            sql, key, join.left.value + join.right.value, headers=bool(join.headers), window=join.left.window
+        )
 
     def puts(self, side: JoinSide) -> Fragment:
         """What becomes of a side's state: `k0.., c0.., ts, present`."""
@@ -130,7 +141,7 @@ class Meetings:
         late = f" AND a.st > a.ts + {side.ahead + self.join.grace}" if self.join.deferred else ""
         keys = ", ".join(f"a.{key}" for key in self.join.keys)
         values = "".join(f"{value}, " for value in self._values(side, "a"))
-        place = ", ".join(f"a.{name}" for name in PLACE)
+        place = ", ".join(f"a.{name}" for name in self.brought)
         return (
             f"SELECT {keys}, {values}a.ts, {place}, 1 AS phase, a.ts AS o_ts, 0 AS o_side, NULL AS o_key, "
             f"a.tick AS o_tick, a.part AS o_part, a.n AS o_n FROM {self.here} a "
@@ -140,7 +151,7 @@ class Meetings:
 
     def _given_up(self, side: JoinSide) -> str:
         """Rows that have waited until the time passed them, at the place of the row that brought the time."""
-        place = ", ".join(f"w.given_up_at.{name}" for name in PLACE)
+        place = ", ".join(f"w.given_up_at.{name}" for name in self.brought)
         keys = ", ".join(f"w.{key}" for key in self.join.keys)
         values = "".join(f"{value}, " for value in self._values(side, "w"))
         return (
@@ -164,7 +175,7 @@ class Meetings:
     def _met(self, side: JoinSide) -> str:
         """The rows of a side that waited and that rows of the other one meet, with the place of the first of these."""
         return (
-            f"SELECT o_tick AS tick, o_part AS part, o_n AS n, min(struct({', '.join(PLACE)})) AS met_at, "
+            f"SELECT o_tick AS tick, o_part AS part, o_n AS n, min(struct({', '.join(self.brought)})) AS met_at, "
             f"max(ends_{side.prefix}) AS ends_{side.prefix} FROM {self._pairs()} "
             f"WHERE side = {1 - side.number} AND o_waits GROUP BY o_tick, o_part, o_n"
         )
@@ -187,7 +198,7 @@ class Meetings:
         # The first step of the stream time beyond a row's limit is the first one that is sorted behind it.
         steps = (
             f"SELECT *, ts + {limit} AS time, 1 AS kind, NULL AS place FROM ({rows}) UNION ALL "
-            f"SELECT {self._step(side)}, st, 0, {ARRIVED.format('a')} FROM {self.here} a"
+            f"SELECT {self._step(side)}, st, 0, {self._arrived('a')} FROM {self.here} a"
         )
         behind = "PARTITION BY part ORDER BY time, kind ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"
         passed = f"SELECT *, min(place) OVER ({behind}) AS given_up_at FROM ({steps})"

@@ -15,7 +15,7 @@ from holdfast.names import StateId
 from holdfast.runtime.plan.presence import given
 from holdfast.runtime.plan.steps import JoinType, StreamStreamJoin
 from holdfast.runtime.program import Elapsed
-from holdfast.runtime.spark.fragment import BAD, LATE, PART, TS, Fragment, FragmentColumn, column
+from holdfast.runtime.spark.fragment import BAD, HDR, LATE, PART, TS, Fragment, FragmentColumn, column
 from holdfast.runtime.spark.relation import StreamRelation
 from holdfast.runtime.spark.skipping import Skip, marked
 from holdfast.runtime.store.port import Layout, Merge
@@ -53,12 +53,16 @@ class JoinSide:
 
 @dataclass(frozen=True, slots=True)
 class StreamJoin:
-    """A join on its way. `same` tells that both sides are the same rows, which come first to the left."""
+    """A join on its way. `same` tells that both sides are the same rows, which come first to the left.
+
+    Results have headers when they are to `carry` them.
+    """
 
     step: StreamStreamJoin
     left: StreamRelation
     right: StreamRelation
     same: bool
+    carry: bool = False
 
     def __post_init__(self) -> None:
         if self.left.key_types != self.right.key_types:
@@ -120,6 +124,11 @@ class StreamJoin:
     def keys(self) -> list[str]:
         return self.left.keys
 
+    @property
+    def headers(self) -> list[str]:
+        """The column of rows' headers, where they are carried."""
+        return ["hdr"] if self.carry else []
+
     def times(self) -> Fragment:
         """The times that the tick reaches, by partition: `k0, p0.., ts, bad`."""
         best = [f"max(IF({condition}, ts, NULL))" for condition in ("bad = 0", _own(0), _own(1))]
@@ -149,12 +158,12 @@ class StreamJoin:
             f"(SELECT k0 AS b_part, c0 AS st, c1 AS lt, c2 AS rt, c3 AS ticks FROM {before}) b ON part = b_part"
         )
         values = [name for side in self.sides for name in side.columns]
-        chosen = [*self.keys, *values, "side", "ts", "part", "n", "src", "at", "tick", "st"]
+        chosen = [*self.keys, *values, *self.headers, "side", "ts", "part", "n", "src", "at", "tick", "st"]
         late = f"IF(bad = 0 AND ts <= IF(side = 0, lt, rt) - {self.retention}, 1L, 0L) AS late"
         chosen += ["IF(side = 0, lt, rt) AS own", "IF(side = 0, rt, lt) AS other", *ends, late, "bad"]
         columns = [column(f"k{i}", type_) for i, type_ in enumerate(self.left.key_types)]
         columns += [column(n, c.type) for side in self.sides for n, c in zip(side.columns, side.value, strict=True)]
-        columns += [_number("side"), TS, PART, _long("n"), _number("src")]
+        columns += [*([HDR] if self.headers else ()), _number("side"), TS, PART, _long("n"), _number("src")]
         columns += [_long(name) for name in ("at", "tick", "st", "own", "other", "ends_l", "ends_r")]
         sql = f"SELECT {', '.join(chosen)} FROM ({known})"
         return Fragment(sql, (*columns, LATE, BAD), tells=True, late_by=("part", "own"))
@@ -169,7 +178,8 @@ class StreamJoin:
                 for found in self.sides
                 for i, (name, c) in enumerate(typed(found))
             ]
-            chosen = [*self.keys, *values, f"{side} AS side", f"{src} AS src", "ts", "part", "off", "bad"]
+            headers = ["hdr" if source.headers else f"CAST(NULL AS {HDR.spark}) AS hdr" for _ in self.headers]
+            chosen = [*self.keys, *values, *headers, f"{side} AS side", f"{src} AS src", "ts", "part", "off", "bad"]
             branches.append(f"SELECT {marked(chosen, joined, Skip.NO_JOIN_KEY)} FROM ({source.sql})")
         return " UNION ALL ".join(branches)
 
