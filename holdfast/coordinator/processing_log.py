@@ -65,7 +65,7 @@ class Count:
 
 def _late(outcome: Outcome) -> Iterator[Count]:
     for (name, partition), late in outcome.late.items():
-        message = f"records came after all of their windows had closed: the stream time was {late.stream_time}"
+        message = f"records came too late: the stream time was {late.stream_time}"
         yield Count(name, message, late.total, partition)
 
 

@@ -23,7 +23,7 @@ class Undecodable:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """How many records came after all of their windows had closed, and the stream time that had closed them."""
+    """How many records came too late for their windows, or to be kept for a join, and the stream time by then."""
 
     total: int
     stream_time: int

@@ -91,7 +91,7 @@ def test_late_records_and_skipped_rows_are_counted_and_logged(service: Service) 
     log = f"_holdfast_{prefix}_processing_log"
     told = [json.loads(value) for _, value in records(service, log) if value is not None]
     assert {(row["OBJECT"], row["PARTITION"], row["MESSAGE"], row["TOTAL"]) for row in told} == {
-        (table, 0, "records came after all of their windows had closed: the stream time was 95", 1),
+        (table, 0, "records came too late: the stream time was 95", 1),
         (table, None, f"rows were skipped: {Skip.NO_GROUP.reason}", 1),
         (table, None, f"rows were skipped: {Skip.NO_TIMESTAMP.reason}", 1),
     }

@@ -41,7 +41,7 @@ def test_late_records_and_rows_without_a_place_are_told_with_their_number() -> N
     assert rows is not None
     assert rows.schema.equals(rows_schema(processing_log.LAYOUT))
     assert [(row["c0"], row["c2"], row["c4"], row["c5"]) for row in rows.to_pylist()] == [
-        ("PER_DAY", 3, "records came after all of their windows had closed: the stream time was 90000", 2),
+        ("PER_DAY", 3, "records came too late: the stream time was 90000", 2),
         ("ORDERS", None, f"rows were skipped: {Skip.NO_GROUP.reason}", 7),
     ]
 
