@@ -1,9 +1,11 @@
-"""How records are cut into ticks changes no result: joins, windows, flat maps, new keys and aggregates over tables.
+"""How records are cut into ticks changes no result: joins, windows, flat maps, new keys, streams of several writers and
+aggregates over tables.
 
 What two topics have to do with each other in one tick is decided: a table's records come before a stream's. So the
 records of tables are given first here. Where a result's ROWTIME is the greatest of several, times do not go back.
 """
 
+import json
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from runtime.driver import Driver, Record
 
@@ -33,11 +35,13 @@ CREATE TABLE u (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC='u', VALUE_FORMA
 CREATE STREAM st AS SELECT s.id AS id, k, t.n AS n FROM s LEFT JOIN t ON s.id = t.id;
 CREATE STREAM stu AS SELECT s.id AS id, k, t.n AS n, u.n AS m FROM s JOIN t ON s.id = t.id LEFT JOIN u ON s.id = u.id;
 CREATE STREAM flat AS SELECT id, EXPLODE(xs) AS x, k FROM s;
+CREATE STREAM cubes AS SELECT id, CUBE_EXPLODE(xs) AS corner FROM s;
 CREATE STREAM keyed AS SELECT x, k, id FROM flat PARTITION BY x;
 CREATE STREAM found AS SELECT keyed.x AS x, k, t.n AS n FROM keyed JOIN t ON keyed.x = t.id;
 CREATE TABLE counted AS SELECT x, COUNT(*) AS c, SUM(n) AS s FROM found GROUP BY x;
 CREATE TABLE left_ AS SELECT t.id AS id, t.n AS n, u.n AS m FROM t LEFT JOIN u ON t.id = u.id WHERE t.n > 1;
 CREATE TABLE outer_ AS SELECT ROWKEY AS id, t.n AS n, u.n AS m FROM t FULL OUTER JOIN u ON t.id = u.id;
+CREATE TABLE right_ AS SELECT u.id AS id, t.n AS n, u.n AS m FROM t RIGHT JOIN u ON t.id = u.id;
 CREATE TABLE three AS SELECT t.id AS id, t.n + u.n AS n, left_.n AS l
   FROM t JOIN u ON t.id = u.id LEFT JOIN left_ ON t.id = left_.id;
 """
@@ -49,6 +53,29 @@ CREATE TABLE hopping AS SELECT id, COUNT(*) AS c, SUM(n) + 0 AS n FROM s
   WINDOW HOPPING (SIZE 20 MILLISECONDS, ADVANCE BY 5 MILLISECONDS, GRACE PERIOD 0 MILLISECONDS) GROUP BY id
   HAVING SUM(n) > 0;
 CREATE TABLE by_k AS SELECT k, COUNT(*) AS c FROM s WINDOW TUMBLING (SIZE 30 MILLISECONDS) GROUP BY k;
+"""
+MIXED = "MIXED"
+"""Its records of a key are of several partitions, and how these are mixed is not decided."""
+REKEYED = """
+CREATE STREAM s (id STRING KEY, k STRING, n INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');
+CREATE TABLE by_k AS SELECT k, LATEST_BY_OFFSET(n) AS l, EARLIEST_BY_OFFSET(n, 2) AS e, COLLECT_LIST(n) AS every,
+  COLLECT_SET(n) AS different, ATTR(n) AS a FROM s GROUP BY k;
+CREATE STREAM mixed AS SELECT * FROM s PARTITION BY k;
+CREATE TABLE again AS SELECT k, LATEST_BY_OFFSET(n) AS l, COLLECT_LIST(n) AS every FROM mixed GROUP BY k;
+CREATE TABLE per_five AS SELECT k, LATEST_BY_OFFSET(n) AS l, COLLECT_LIST(n) AS every FROM s
+  WINDOW TUMBLING (SIZE 5 MILLISECONDS) GROUP BY k;
+CREATE TABLE visits AS SELECT k, LATEST_BY_OFFSET(n) AS l, COLLECT_LIST(n) AS every FROM s
+  WINDOW SESSION (3 MILLISECONDS) GROUP BY k;
+"""
+UNION = """
+CREATE STREAM s (id STRING KEY, k STRING, n INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');
+CREATE STREAM u (id STRING KEY, k STRING, n INT) WITH (KAFKA_TOPIC='u', VALUE_FORMAT='JSON');
+CREATE STREAM every AS SELECT id, 's' AS writer, n FROM s;
+INSERT INTO every SELECT id, 'u' AS writer, n FROM u WHERE n > 0;
+CREATE STREAM passed AS SELECT id, writer, n FROM every;
+CREATE TABLE sums AS SELECT id, COUNT(*) AS c, SUM(n) AS s, MIN(n) AS lo FROM every GROUP BY id;
+CREATE TABLE orders WITH (KEY_FORMAT='JSON') AS SELECT id, writer, COLLECT_LIST(n) AS every FROM every
+  GROUP BY id, writer;
 """
 OVER_TABLES = """
 CREATE TABLE t (id STRING PRIMARY KEY, k STRING, n INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON');
@@ -96,6 +123,13 @@ numbers = st.sampled_from(["-1", "1", "2", "3", "null"])
 lists = st.lists(letters, max_size=3).map(", ".join)
 of_numbers = st.one_of(numbers.map('{{"N": {}}}'.format), numbers.map('{{"N": {}}}'.format), st.none())
 of_groups = st.one_of(st.tuples(letters, numbers).map(lambda v: '{{"K": {}, "N": {}}}'.format(*v)), st.none())
+of_two_groups = st.tuples(st.sampled_from("ab"), numbers).map(lambda v: '{{"K": "{}", "N": {}}}'.format(*v))
+IN_TWO_PARTITIONS = [
+    Record("s", key, b'{"K": "%b", "N": %d}' % (group, n), partition=PARTITIONS[key])
+    for n, (key, group) in enumerate(
+        zip([b"b", b"a", b"b", b"c", b"a", b"d"], [b"x", b"x", b"y", b"x", b"y", b"x"], strict=True)
+    )
+]
 of_lists = st.tuples(letters, lists).map(lambda v: '{{"K": {}, "XS": [{}]}}'.format(*v))
 places = st.sets(st.integers(1, 20), max_size=3)
 
@@ -118,7 +152,7 @@ def results(engine: Any, sql: str, ticks: Sequence[Sequence[Record]]) -> dict[st
                 found[program.object] = driver.rows(program.object)
                 continue
             sent = defaultdict(list)
-            for record in driver.sent(program.object):
+            for record in () if program.object == MIXED else driver.sent(program.object):
                 sent[record.key].append(record)
             found[program.object] = dict(sent)
         driver.close()
@@ -153,7 +187,39 @@ def test_aggregates_over_tables(engine, left, right, edges):
     holds(engine, OVER_TABLES, records, edges)
 
 
-@pytest.mark.parametrize("sql", [JOINS, WINDOWS, OVER_TABLES], ids=["joins", "windows", "over tables"])
+@SLOW
+@example(IN_TWO_PARTITIONS, {2, 5})
+@given(rows("s", of_two_groups, most=10), places)
+def test_new_groups_of_several_partitions(engine, drawn, edges):
+    records = [Record(r.topic, r.key, r.value, i, r.partition) for i, r in enumerate(drawn)]
+    holds(engine, REKEYED, records, edges)
+
+
+@SLOW
+@given(rows("s", of_groups, most=6), rows("u", of_groups, most=6), places)
+def test_streams_of_two_writers(engine, left, right, edges):
+    """Each writer's records of a key are in order; how those of two writers are mixed is not decided."""
+    mixed = [record for pair in zip(left, right, strict=False) for record in pair]
+    records = [Record(r.topic, r.key, r.value, i, r.partition) for i, r in enumerate(mixed)]
+
+    def by_writer(ticks: Sequence[Sequence[Record]]) -> dict[str, object]:
+        found = results(engine, UNION, ticks)
+        for name in ("EVERY", "PASSED"):
+            sent: dict[object, list[object]] = defaultdict(list)
+            for key, of_key in found[name].items():
+                for record in of_key:
+                    sent[key, None if record.value is None else json.loads(record.value)["WRITER"]].append(record)
+            found[name] = dict(sent)
+        return found
+
+    whole = by_writer([records])
+    assert by_writer(cut(records, edges)) == whole
+    assert whole["EVERY"]
+
+
+@pytest.mark.parametrize(
+    "sql", [JOINS, WINDOWS, REKEYED, OVER_TABLES], ids=["joins", "windows", "rekeyed", "over tables"]
+)
 def test_a_tick_of_one_record_each(engine, sql):
     """The extreme cut, over records that meet in every join, window and group."""
     records = [

@@ -167,6 +167,29 @@ def test_an_aggregate_is_merged_with_what_was_there(driver: Driver) -> None:
     again.close()
 
 
+def test_an_aggregate_sees_a_groups_records_in_the_order_of_time(driver: Driver) -> None:
+    driver.execute(
+        """
+        CREATE FUNCTION listed(n INT) RETURNS STRING LANGUAGE PYTHON AS '
+class Listed:
+    def partial(self, n):
+        return n.to_pylist()
+
+    def merge(self, one, other):
+        return one + other
+
+    def result(self, state):
+        return str(state)
+';
+        CREATE TABLE t AS SELECT name, listed(n) AS every FROM s GROUP BY name;
+        """
+    )
+    places = [(1, 5), (0, 7), (1, 9), (1, 2), (0, 11)]
+    records = [Record("s", b"k", b'{"NAME": "x", "N": %d}' % n, ts, part) for n, (part, ts) in enumerate(places)]
+    assert not driver.tick(records).failed
+    assert [row[:2] for row in driver.rows("T")] == [("x", "[0, 1, 2, 3, 4]")]
+
+
 def test_an_aggregate_over_windows(driver: Driver) -> None:
     driver.execute(SPAN + "CREATE TABLE t AS SELECT id, SPAN(n) AS s FROM s WINDOW TUMBLING (SIZE 1 DAY) GROUP BY id;")
     driver.ticks([record("a", "x", 5), record("a", "x", 1)])
