@@ -20,6 +20,7 @@ from holdfast.coordinator.backfill import Backfill, Piece
 from holdfast.coordinator.clock import Clock
 from holdfast.coordinator.followed_topics import FollowedTopics
 from holdfast.coordinator.intake import Intake, as_ends, as_moved, length
+from holdfast.coordinator.kept_sinks import decode_sink, encode_sink
 from holdfast.coordinator.publishing import OutboxStore, Publishing
 from holdfast.coordinator.slices import Partition
 from holdfast.crash import crash_point
@@ -174,8 +175,12 @@ class Cluster:
         return [*(moved for moved in published if moved.topic in topics), *own]
 
     def sinks(self) -> dict[QueryId, Sink]:
-        """Where the rows of each query go."""
-        found = {q: p.sink for q, p in list(self.dataflow.programs.items()) if p.sink is not None}
+        """Where the rows of each query go, also of those that cannot run: they may still be owed some."""
+        programs = dict(self.dataflow.programs)
+        found = {q: p.sink for q, p in programs.items() if p.sink is not None}
+        for query in self._catalog.queries.keys() - programs.keys():
+            if (kept := self._store.get(_sink_of(query))) is not None:
+                found[query] = decode_sink(kept)
         return {**found, processing_log.QUERY: processing_log.sink(self._settings)}
 
     def commit_rows(self, query: QueryId, rows: Mapping[CollectionId, pa.Table]) -> None:
@@ -239,6 +244,8 @@ class Cluster:
                 self._store.advance_since(program.collection, start)
         for state, layout in program.states:
             self._store.create_state(state, layout)
+        if program.sink is not None:
+            self._store.put(_sink_of(program.query), encode_sink(program.sink))
 
     def _leave_behind(self, query: QueryId, topics: Set[TopicName] | None) -> None:
         """Have a query that cannot run keep where it is: the others go on, and it must not seem to ride with them.
@@ -536,6 +543,11 @@ class Cluster:
 
     def _collections(self, programs: Iterable[Program]) -> list[CollectionId]:
         return [p.collection for p in programs if p.collection is not None]
+
+
+def _sink_of(query: QueryId) -> str:
+    """The fact that remembers where a query's rows go; it is forgotten with the query."""
+    return f"{query}/sink"
 
 
 def _place_after(piece: Piece) -> Place:

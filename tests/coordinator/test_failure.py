@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from holdfast.app import Service
 from holdfast.catalog import commands
 from holdfast.config import Settings
 from holdfast.coordinator.cluster import Cluster
+from holdfast.coordinator.publishing import Publishing
 from holdfast.errors import HoldfastError, PlanError
 from holdfast.runtime.spark.engine import Engine, Failure
 from holdfast.runtime.spark.session import Sessions
@@ -19,6 +21,7 @@ from holdfast.runtime.store.duckdb.store import open_store
 from holdfast.sql.bind import bind
 from holdfast.sql.bound import BoundInsert, BoundSelect
 from holdfast.sql.parse import statements
+from tests.coordinator.running import records
 
 SETUP = """
 CREATE STREAM orders (id STRING KEY, city STRING, n INTEGER)
@@ -144,3 +147,58 @@ def test_a_query_that_a_release_cannot_run_goes_on_with_one_that_can(
         assert set(states(newer).values()) == {"RUNNING"}
     finally:
         newer.stop()
+
+
+@pytest.mark.parametrize("unreadable", ["its plan cannot be decoded", "its plan cannot be built"])
+def test_what_a_query_owed_is_published_by_a_release_that_cannot_run_it(
+    settings: Settings, sessions: Sessions, monkeypatch: pytest.MonkeyPatch, unreadable: str
+) -> None:
+    """A server was killed between a commit and its publishing, and another release goes on."""
+    folder, topic, sink = settings.data_dir / "store", f"{settings.service_id}_in", f"{settings.service_id}_out"
+    with monkeypatch.context() as patched:
+        patched.setattr(Publishing, "_publish_all", lambda _self: None)
+        first = Service(settings, sessions, open_store(folder))
+        try:
+            run(
+                first,
+                "CREATE STREAM s (id STRING KEY, n INT) "
+                f"WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON', PARTITIONS=1);"
+                f"CREATE STREAM twice WITH (KAFKA_TOPIC='{sink}') AS SELECT id, n * 2 AS n FROM s;"
+                "INSERT INTO s VALUES ('a', 4);",
+            )
+            eventually(lambda: [owed.rows for owed in first._store.owed()] == [1])
+        finally:
+            first.stop()
+
+    def refused(of: Any, *given: Any) -> Any:
+        text = bytes(given[-1]) if isinstance(given[-1], bytes) else given[-1].plan
+        if b'"CSAS_TWICE' in text:
+            raise PlanError("step ofTheFutureV1 is not known")
+        return of(*given)
+
+    with monkeypatch.context() as patched:
+        if unreadable == "its plan cannot be decoded":
+            patched.setattr(commands, "apply_plan", partial(refused, commands.apply_plan))
+        else:
+            build = Cluster._query_program
+            patched.setattr(Cluster, "_query_program", lambda self, entry: refused(build, self, entry))
+        older = Service(settings, sessions, open_store(folder))
+        try:
+            assert list(states(older).values()) == ["INCOMPATIBLE"]
+            eventually(lambda: older._store.owed() == [])
+            assert records(older, sink) == [(b"a", b'{"N":8}')]
+        finally:
+            older.stop()
+    newer = Service(settings, sessions, open_store(folder))
+    try:
+        run(newer, "INSERT INTO s VALUES ('b', 5);")
+        eventually(lambda: records(newer, sink) == [(b"a", b'{"N":8}'), (b"b", b'{"N":10}')])
+    finally:
+        newer.stop()
+
+
+def eventually(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 90
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert true()
