@@ -98,6 +98,22 @@ def test_a_failed_query_goes_on_after_a_restart_with_those_that_read_it(
         service.stop()
 
 
+def refuse_plans(patched: pytest.MonkeyPatch, unreadable: str, *named: bytes) -> None:
+    """Have plans that name a query be beyond this release."""
+
+    def refused(of: Any, *given: Any) -> Any:
+        text = bytes(given[-1]) if isinstance(given[-1], bytes) else given[-1].plan
+        if any(name in text for name in named):
+            raise PlanError("step ofTheFutureV1 is not known")
+        return of(*given)
+
+    if unreadable == "its plan cannot be decoded":
+        patched.setattr(commands, "apply_plan", partial(refused, commands.apply_plan))
+    else:
+        build = Cluster._query_program
+        patched.setattr(Cluster, "_query_program", lambda self, entry: refused(build, self, entry))
+
+
 @pytest.mark.parametrize("unreadable", ["its plan cannot be decoded", "its plan cannot be built"])
 def test_a_query_that_a_release_cannot_run_goes_on_with_one_that_can(
     settings: Settings, sessions: Sessions, monkeypatch: pytest.MonkeyPatch, unreadable: str
@@ -116,19 +132,9 @@ def test_a_query_that_a_release_cannot_run_goes_on_with_one_that_can(
     finally:
         first.stop()
 
-    def refused(of: Any, *given: Any) -> Any:
-        """What reads `orders` into a table, and `big`, are beyond this release."""
-        text = bytes(given[-1]) if isinstance(given[-1], bytes) else given[-1].plan
-        if b'"CTAS_ALL_CITIES' in text or b'"CTAS_PER_CITY' in text:
-            raise PlanError("step ofTheFutureV1 is not known")
-        return of(*given)
-
     with monkeypatch.context() as patched:
-        if unreadable == "its plan cannot be decoded":
-            patched.setattr(commands, "apply_plan", partial(refused, commands.apply_plan))
-        else:
-            build = Cluster._query_program
-            patched.setattr(Cluster, "_query_program", lambda self, entry: refused(build, self, entry))
+        # What reads `orders` into a table, and `big`, are beyond this release.
+        refuse_plans(patched, unreadable, b'"CTAS_ALL_CITIES', b'"CTAS_PER_CITY')
         older = Service(settings, sessions, open_store(folder))
         try:
             assert states(older)["ALL_CITIES"] == states(older)["PER_CITY"] == "INCOMPATIBLE"
@@ -170,18 +176,8 @@ def test_what_a_query_owed_is_published_by_a_release_that_cannot_run_it(
         finally:
             first.stop()
 
-    def refused(of: Any, *given: Any) -> Any:
-        text = bytes(given[-1]) if isinstance(given[-1], bytes) else given[-1].plan
-        if b'"CSAS_TWICE' in text:
-            raise PlanError("step ofTheFutureV1 is not known")
-        return of(*given)
-
     with monkeypatch.context() as patched:
-        if unreadable == "its plan cannot be decoded":
-            patched.setattr(commands, "apply_plan", partial(refused, commands.apply_plan))
-        else:
-            build = Cluster._query_program
-            patched.setattr(Cluster, "_query_program", lambda self, entry: refused(build, self, entry))
+        refuse_plans(patched, unreadable, b'"CSAS_TWICE')
         older = Service(settings, sessions, open_store(folder))
         try:
             assert list(states(older).values()) == ["INCOMPATIBLE"]
