@@ -88,16 +88,16 @@ def test_a_holder_that_slept_too_long_learns_that_it_lost_the_lease(new_lease, m
 
 @pytest.fixture
 def brief(monkeypatch):
-    """Leases that run out, and are given up as unwritable, within a second."""
-    monkeypatch.setattr(leases, "DURATION_MS", 1000)
+    """Leases that run out within three seconds, and are given up as unwritable within one."""
+    monkeypatch.setattr(leases, "DURATION_MS", 3000)
     monkeypatch.setattr(leases, "BEAT_SECONDS", 0.2)
     monkeypatch.setattr(leases, "WRITE_MS", 1000)
 
 
 def wait_until(found: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not found():
-        assert time.monotonic() < deadline, "not within 20 s"
+        assert time.monotonic() < deadline, "not within 60 s"
         time.sleep(0.05)
 
 
@@ -136,14 +136,14 @@ def test_a_holder_that_was_cut_off_learns_that_another_took_over(new_lease, brok
     with broker.suspended():
         wait_until(lambda: holder.problem)
         monkeypatch.setattr(leases, "BEAT_SECONDS", 60.0)
-        time.sleep(1.5)
+        time.sleep(3.5)
     monkeypatch.setattr(leases, "BEAT_SECONDS", 0.2)
     other = new_lease()
     acquire(other, "store-2")
     if gone_again:
         other.release()
     assert not lost.is_set()
-    assert lost.wait(20)
+    assert lost.wait(60)
 
 
 def entry(kind: str, owner: str, at: int) -> Entry:
