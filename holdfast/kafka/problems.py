@@ -48,7 +48,7 @@ HINTS: Mapping[int, str] = {
     Reported.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Allow this user to write with transactional ids that start with "
     '"holdfast-".',
     Reported.INVALID_REPLICATION_FACTOR: "The cluster has too few brokers for that many copies; "
-    "set internal_replication lower.",
+    "ask for fewer (REPLICAS of the statement, internal_replication of the settings).",
     Reported.POLICY_VIOLATION: "The cluster's rules for topics forbid it.",
     Reported.MSG_SIZE_TOO_LARGE: "Raise max.message.bytes of the topic.",
     Reported.INVALID_TRANSACTION_TIMEOUT: "Raise transaction.max.timeout.ms of the brokers.",
