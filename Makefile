@@ -28,8 +28,8 @@ archive: setup  ## archive the classes of Spark and Kafka: a server then starts 
 demo: setup  ## start everything, run the main job, stop
 	@$(BIN)/holdfast demo
 
-test: archive  ## run the tests
-	$(BIN)/python -m pytest -q -m "not slow" --durations=25 --durations-min=5
+test: archive  ## run the tests, in two lanes side by side
+	$(BIN)/python -m pytest -q -n 2 -m "not slow" --durations=25 --durations-min=5
 
 lint: $(VENV)/.installed  ## ruff, mypy, import-linter
 	$(BIN)/ruff check holdfast tests bench
@@ -37,8 +37,10 @@ lint: $(VENV)/.installed  ## ruff, mypy, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-soak: archive  ## the long proofs: hundreds of kills
-	$(BIN)/python -m pytest -q -m slow
+SEED := $(or $(SEED),$(shell echo $$RANDOM))
+soak: archive  ## the long proofs: hundreds of kills and of random examples (SEED=n repeats a run)
+	@echo "random examples with --hypothesis-seed=$(SEED)"
+	SOAK=1 $(BIN)/python -m pytest -q -m "slow or law" --timeout 7200 --hypothesis-seed=$(SEED)
 
 bench: setup  ## measure, as ratios within one run
 	$(BIN)/python -m bench

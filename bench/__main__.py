@@ -7,10 +7,10 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import catch_up, holds, indexes, language, latency, memory, serving, store, subscribe
+from bench import backfill, holds, indexes, language, latency, memory, serving, store, subscribe
 
 PARTS = {
-    "catch-up": catch_up.measure,
+    "backfill": backfill.measure,
     "latency": latency.measure,
     "language": language.measure,
     "store": store.measure,

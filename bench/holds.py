@@ -1,4 +1,4 @@
-"""Figures of holds: advances a second, and what a hold that ages costs the ticks and the pulls of its table."""
+"""Holds: advances per second, and the cost of an ageing hold for the ticks and pull queries of its table."""
 
 import json
 import statistics
@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +16,13 @@ from bench.service import run, running
 from bench.store import TABLE, Bench
 from holdfast.names import HoldId
 from holdfast.runtime.store.duckdb import open_store
-from holdfast.runtime.store.port import Pinned, Time
-from holdfast.server.serve import listen
-from holdfast.server.serve import running as serving
+from holdfast.runtime.store.port import RetainedHistory, Time
+from holdfast.server.http.server import listen
+from holdfast.server.http.server import running as serving
 
 SECONDS, KEYS = 8, 10_000
 ROWS, TICKS, MEASURED = 1_000, (0, 100, 600, 3_000), 50
-"""Ticks of a thousand rows: ten of them are a second of 10,000 changes."""
+"""Ticks of 1,000 rows: ten of them represent a second with 10,000 changes."""
 HOLD = HoldId("h")
 TABLE_SQL = """
 CREATE TABLE t (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC='bench_held', VALUE_FORMAT='JSON', PARTITIONS=1);
@@ -30,24 +30,24 @@ CREATE TABLE t (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC='bench_held', VA
 
 
 def advances(url: str, clients: int) -> float:
-    """Statements a second; each client moves a hold of its own."""
-    command = [sys.executable, "-m", "bench.asking", "statements", url, clients, SECONDS, "ALTER HOLD h{} ADVANCE;"]
-    told = json.loads(subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout)
-    return float(told["rate"])
+    """Statements per second; each client advances its own hold."""
+    command = [sys.executable, "-m", "bench.http_load", "statements", url, clients, SECONDS, "ALTER HOLD h{} ADVANCE;"]
+    result = json.loads(subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True).stdout)
+    return float(result["rate"])
 
 
 class Aged(NamedTuple):
-    """Medians in milliseconds at an age of a hold, and what it pins then."""
+    """Medians in milliseconds at some age of a hold, and the history it pins at that age."""
 
     tick: float
     compaction: float
     pull: float
-    pinned: Pinned
+    pinned: RetainedHistory
 
 
 def aged(held: Bench, free: Bench) -> list[tuple[Aged, Aged]]:
-    """The same load with a hold that nobody moves and with none; they alternate: both meet the same machine."""
-    held.store.keep(HOLD, [TABLE], Time(held.store.frontier(TABLE).upper - 1))
+    """The same load with and without a hold that is never advanced, in alternation on the same machine."""
+    held.store.put_hold(HOLD, [TABLE], Time(held.store.frontier(TABLE).upper - 1))
     found, done = [], 0
     for ticks in TICKS:
         while done < ticks:
@@ -62,13 +62,13 @@ def aged(held: Bench, free: Bench) -> list[tuple[Aged, Aged]]:
 
 
 def _medians(
-    bench: Bench, took: list[tuple[tuple[float, float], ...]], pulled: list[tuple[float, ...]], which: int
+    bench: Bench, took: Sequence[tuple[tuple[float, float], ...]], pulled: Sequence[tuple[float, ...]], which: int
 ) -> Aged:
     ticks, compactions = zip(*(each[which] for each in took), strict=True)
     tick, compaction, pull = (
         statistics.median(each) * 1000 for each in (ticks, compactions, [each[which] for each in pulled])
     )
-    pinned = bench.store.pinned(HOLD) if HOLD in bench.store.kept() else Pinned(0, 0)
+    pinned = bench.store.retained_by(HOLD) if HOLD in bench.store.holds() else RetainedHistory(0, 0)
     return Aged(tick, compaction, pull, pinned)
 
 
@@ -92,7 +92,7 @@ def measure() -> list[str]:
         run(service, TABLE_SQL)
         for n in range(100):
             run(service, f"CREATE HOLD h{n} ON t;")
-        service._sessions.warming.join()  # as a server is some seconds after its start
+        service._sessions.warming.join()  # the state of a server some seconds after its start
         service.settings = replace(service.settings, http_port=0)
         with serving(service, listen(service.settings)) as server:
             for clients, target in ((1, ""), (100, "1,000")):

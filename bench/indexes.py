@@ -1,5 +1,5 @@
-"""A pull by a value that has an index, against the scan of all rows, at a growing number of rows: whole pulls, from the
-bound statement to the rows, in one process. Twenty rows have each value; a tick has changed 20 rows before each pull.
+"""Pull queries by an indexed value, compared with a scan of all rows, with more and more rows: complete queries, from
+the bound statement to the rows, in one process. Each value has 20 rows; a tick changes 20 rows before each query.
 
 python -m bench.indexes 10000 1000000
 """
@@ -15,19 +15,23 @@ from pathlib import Path
 import pyarrow as pa
 
 from bench.store import key
-from holdfast.catalog.commands import apply
+from holdfast.catalog.fold import apply
 from holdfast.catalog.snapshot import EMPTY, Catalog
+from holdfast.coordinator.uppers import Uppers
 from holdfast.names import CollectionId, QueryId
 from holdfast.planner.commands import commands_for
 from holdfast.runtime.progress import Progress, Status
 from holdfast.runtime.store.duckdb import DuckDbStore, open_store
 from holdfast.runtime.store.port import Layout, Time
-from holdfast.serving.pull import pull
-from holdfast.serving.times import Times
-from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundSelect
-from holdfast.sql.parse import parse
+from holdfast.serving.pull.table import pull
+from holdfast.serving.time.read_times import Times
+from holdfast.serving.wakeup import Wakeup
+from holdfast.sql.bind.ddl_kind import BoundDdl
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.read.select import BoundSelect
+from holdfast.sql.syntax.parse import parse
 from holdfast.types import Scalar
+from holdfast.wall_clock import WallClock
 
 SQL = """
 CREATE TABLE t (id STRING PRIMARY KEY, city STRING, n BIGINT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON', PARTITIONS=1);
@@ -51,7 +55,8 @@ class Bench:
         for start in range(0, rows, LOAD):
             self.upsert(range(start, min(start + LOAD, rows)))
             store.compact(limit=10**9)
-        self.times = Times(store, lambda: Time(self.now), lambda _query: Progress(Status.RUNNING))
+        uppers = Uppers(store, lambda: Time(self.now), lambda _query: Progress(Status.RUNNING))
+        self.times = Times(store, uppers, WallClock(), Wakeup())
         self.catalog, self.plain = catalog(SQL), catalog(SQL.rpartition("CREATE INDEX")[0])
 
     def upsert(self, numbers: Sequence[int]) -> None:
@@ -73,7 +78,7 @@ class Bench:
         bound = bind(parse(text)[0].statement, catalog_)
         assert isinstance(bound, BoundSelect)
         began = time.perf_counter()
-        # Without functions that only Spark has, no engine is asked.
+        # The query has no function that only Spark supports, so no engine is needed.
         found = pull(bound, self.store, None, self.times)  # type: ignore[arg-type]
         took = time.perf_counter() - began
         assert found.rows.num_rows == EACH, found.rows.num_rows
@@ -83,7 +88,9 @@ class Bench:
 def catalog(sql: str) -> Catalog:
     found = EMPTY
     for number, parsed in enumerate(parse(sql)):
-        for command in commands_for(bind(parsed.statement, found), text=parsed.text, number=number):
+        bound = bind(parsed.statement, found)
+        assert isinstance(bound, BoundDdl)
+        for command in commands_for(bound, text=parsed.text, number=number):
             found = apply(found, command)
     return found
 

@@ -1,7 +1,7 @@
-"""Joins and windows catching up on 1,000,000 records, against plain PySpark doing the same once, as a batch.
+"""Backfills of joins and windows over 1,000,000 records, compared with the same work in plain PySpark as one batch.
 
 Both deliver their result: a stream's rows are in a topic at the end, a table's in the store, or with plain PySpark in
-the driver. Runs alternate, so that both meet the same machine.
+the driver. Runs alternate, so that both run under the same conditions.
 """
 
 import time
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from bench.service import Record, load, read_topic, run, running, settle, wait_running
 from holdfast.app import Service
-from holdfast.kafka.admin import TopicSpec
+from holdfast.kafka.port import TopicSpec
 from holdfast.names import TopicName
 
 RECORDS, KEYS, PAGES, ROUNDS = 1_000_000, 100_000, 1_000, 2
 FIRST = 1_767_225_600_000
-SPOKEN = {
+COLUMNS = {
     "clicks": "id BIGINT, page STRING",
     "views": "id BIGINT",
     "touches": "id BIGINT",
@@ -23,15 +23,15 @@ SPOKEN = {
     "homes": "city STRING",
 }
 STREAMS = {"clicks": (RECORDS, 7_919), "views": (RECORDS // 2, 104_729), "touches": (RECORDS // 2, 15_485_863)}
-"""How many records each has, and the step from one user to the next."""
+"""The number of records of each, and the step from one user to the next."""
 VERSIONS = 5
 """Records of each row of a table."""
 SETUP = "".join(
-    f"CREATE STREAM {name} (user STRING KEY, {SPOKEN[name]}) WITH (KAFKA_TOPIC='bench_{name}', VALUE_FORMAT='JSON');"
+    f"CREATE STREAM {name} (user STRING KEY, {COLUMNS[name]}) WITH (KAFKA_TOPIC='bench_{name}', VALUE_FORMAT='JSON');"
     for name in STREAMS
 )
 PEOPLE, HOMES = (
-    f"CREATE TABLE {name} (id STRING PRIMARY KEY, {SPOKEN[name]}) "
+    f"CREATE TABLE {name} (id STRING PRIMARY KEY, {COLUMNS[name]}) "
     f"WITH (KAFKA_TOPIC='bench_{name}', VALUE_FORMAT='JSON');"
     for name in ("people", "homes")
 )
@@ -39,7 +39,7 @@ PEOPLE, HOMES = (
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One query, in both systems. `delivers` says that its rows go to a topic; `records` is how many it reads."""
+    """One query, in both systems. `delivers`: its rows go to a topic; `records`: how many it reads."""
 
     title: str
     statements: str
@@ -90,7 +90,7 @@ CASES = (
 
 
 def events(name: str) -> Iterator[Record]:
-    """Records over 1,000 seconds, users in no order."""
+    """Records over 1,000 seconds, with users in random order."""
     count, step = STREAMS[name]
     for i in range(count):
         value = b'{"id":%d,"page":"p%d"}' % (i, i % PAGES)
@@ -98,7 +98,7 @@ def events(name: str) -> Iterator[Record]:
 
 
 def versions(name: str) -> Iterator[Record]:
-    column = SPOKEN[name].split()[0].encode()
+    column = COLUMNS[name].split()[0].encode()
     for i in range(VERSIONS * KEYS):
         yield Record(b"u%d" % (i % KEYS), b'{"%s":"%s %d"}' % (column, column, i), FIRST)
 
@@ -107,7 +107,7 @@ def plain_spark(service: Service, case: Case) -> float:
     """Seconds of the same work as one batch job."""
     spark = service._sessions.large
     began = time.monotonic()
-    for name, columns in SPOKEN.items():
+    for name, columns in COLUMNS.items():
         records = read_topic(service, f"bench_{name}")
         parsed = records.selectExpr(
             "CAST(key AS STRING) AS k", f"from_json(CAST(value AS STRING), '{columns}') AS v",
@@ -124,7 +124,7 @@ def plain_spark(service: Service, case: Case) -> float:
 
 
 def holdfast(service: Service, case: Case) -> float:
-    """Seconds from the statements to a result that has caught up and, of a stream, is delivered."""
+    """Seconds from the statements until the result has caught up and, for a stream, is delivered."""
     began = time.monotonic()
     run(service, case.statements)
     wait_running(service)
@@ -144,9 +144,9 @@ def measure() -> list[str]:
         "|---|--:|--:|--:|",
     ]
     with running() as service:
-        topics = [TopicSpec(name=TopicName(f"bench_{name}"), partitions=2) for name in (*SPOKEN, "plain")]
+        topics = [TopicSpec(name=TopicName(f"bench_{name}"), partitions=2) for name in (*COLUMNS, "plain")]
         service._admin.create(*topics)
-        for name in SPOKEN:
+        for name in COLUMNS:
             made = events(name) if name in STREAMS else versions(name)
             load(service.settings.kafka or "", f"bench_{name}", made)
         run(service, SETUP)

@@ -1,4 +1,4 @@
-"""Figure (b): at the tail of a topic, 20 records a second, from produce to visible in a pull and at a push client."""
+"""(b): 20 records a second at the tail of a topic: from produce until a pull query and a push client see them."""
 
 import statistics
 import threading
@@ -10,7 +10,7 @@ from bench.service import run, running, select, wait_running
 from holdfast.app import Service
 
 RATE, WARM_SECONDS, SECONDS = 20, 40, 20
-"""A JVM needs some hundred ticks before Spark's planner is compiled."""
+"""A JVM needs a few hundred ticks before Spark's planner is compiled."""
 
 EVENTS = """
 CREATE STREAM events (user VARCHAR KEY, n BIGINT)
@@ -19,7 +19,7 @@ CREATE STREAM events (user VARCHAR KEY, n BIGINT)
 
 
 def one(queries: int) -> tuple[list[float], list[float]]:
-    """Milliseconds to pull and to push, with so many queries on the topic."""
+    """Milliseconds to pull and to push, with `queries` queries on the topic."""
     with running() as service:
         run(service, EVENTS)
         for i in range(queries):

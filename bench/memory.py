@@ -1,4 +1,4 @@
-"""Figure (e): resident memory of server, Spark and broker, at rest and with a table of 1,000,000 rows."""
+"""(e): resident memory of server, Spark and broker, when idle and with a table of 1,000,000 rows."""
 
 import time
 
@@ -11,11 +11,13 @@ ROWS = 1_000_000
 
 
 def resident(service: Service) -> float:
-    """Megabytes of this process and its children, each page that is shared counted once for each."""
-    service._sessions.large.sparkContext._jvm.System.gc()
+    """Megabytes of this process and its children, with shared pages counted once per process."""
+    jvm = service._sessions.large.sparkContext._jvm
+    assert jvm is not None
+    jvm.System.gc()
     time.sleep(5)
     own = psutil.Process()
-    return sum(p.memory_info().rss for p in (own, *own.children(recursive=True))) / 1e6
+    return float(sum(p.memory_info().rss for p in (own, *own.children(recursive=True)))) / 1e6
 
 
 def measure() -> list[str]:
@@ -30,7 +32,7 @@ def measure() -> list[str]:
         load_orders(service.settings.kafka or "", "bench_memory", ROWS, ROWS)
         run(service, "CREATE TABLE t AS SELECT user, COUNT(*) AS n, SUM(amount) AS total FROM orders GROUP BY user;")
         wait_running(service)
-        while service._store.owed():
+        while service._store.pending():
             time.sleep(0.2)
         full = resident(service)
     return [

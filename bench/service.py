@@ -1,4 +1,4 @@
-"""A service in this process, over a broker of its own, and ways to use it as a client would."""
+"""A service in this process with its own broker, and helpers that use it as a client would."""
 
 import tempfile
 import time
@@ -12,14 +12,14 @@ from pyspark.sql import DataFrame
 
 from holdfast.app import Service, start_service
 from holdfast.config import load as load_settings
-from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundSelect
-from holdfast.sql.parse import statements
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.read.select import BoundSelect
+from holdfast.sql.syntax.parse import statements
 
 
 @contextmanager
 def running(**settings: object) -> Iterator[Service]:
-    """A service that ends with the block; nothing of it stays."""
+    """A service that stops with the block and leaves no files."""
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
         service = start_service(load_settings({"data_dir": Path(folder), **settings}, environment={}))
         try:
@@ -41,7 +41,7 @@ def select(service: Service, sql: str) -> BoundSelect:
 
 
 def wait_running(service: Service, *queries: str, timeout: float = 300.0) -> None:
-    """Until these queries, or all, have caught up."""
+    """Wait until these queries, or all, have caught up."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
         found = [q for q in service.queries() if not queries or q.id in queries]
@@ -55,8 +55,8 @@ def wait_running(service: Service, *queries: str, timeout: float = 300.0) -> Non
 
 
 def settle(service: Service) -> None:
-    """Until everything owed is published: the next measurement starts with idle processors."""
-    while service._store.owed():
+    """Wait until all outboxes are published: the next measurement starts with idle processors."""
+    while service._store.pending():
         time.sleep(0.05)
 
 
@@ -92,7 +92,7 @@ def load_orders(bootstrap: str, topic: str, records: int, keys: int) -> None:
 
 
 def load(bootstrap: str, topic: str, records: Iterable[Record]) -> None:
-    """Write records as fast as the producer takes them; without a timestamp, it is now."""
+    """Write records as fast as the producer accepts them; the default timestamp is the current time."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,

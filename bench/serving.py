@@ -1,6 +1,6 @@
-"""Figures of the HTTP server: pulls by key, rows to push queries, and what an idle push query takes.
+"""The HTTP server: pulls by key, rows to push queries, and the memory of an idle push query.
 
-The load comes from a process of its own (`bench.asking`), on the same machine.
+The load generator runs in its own process (`bench.http_load`), on the same machine.
 """
 
 import json
@@ -15,8 +15,8 @@ import psutil
 
 from bench.service import load_orders, run, running, wait_running
 from holdfast.app import Service
-from holdfast.server.serve import listen
-from holdfast.server.serve import running as serving
+from holdfast.server.http.server import listen
+from holdfast.server.http.server import running as serving
 
 ROWS, SECONDS, UPDATES, IDLE = 1_000_000, 10, 100_000, 500
 TOPIC = "bench_serving"
@@ -24,21 +24,21 @@ PULL = "SELECT * FROM t WHERE user = 'u{}';"
 PUSH = "SELECT user, n, total FROM t EMIT CHANGES;"
 
 
-def asking(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "bench.asking", *map(str, arguments)]
+def load_command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "bench.http_load", *map(str, arguments)]
 
 
 def pulls(url: str, connections: int) -> str:
-    """Requests a second, and the times of one."""
-    command = asking("pulls", url, connections, SECONDS, PULL, ROWS)
-    told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return f"{told['rate']:,.0f}/s | {1000 * told['p50']:.1f} / {1000 * told['p99']:.1f} ms"
+    """Requests per second, and their latencies."""
+    command = load_command("pulls", url, connections, SECONDS, PULL, ROWS)
+    result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return f"{result['rate']:,.0f}/s | {1000 * result['p50']:.1f} / {1000 * result['p99']:.1f} ms"
 
 
 def pushed(service: Service, url: str, clients: int) -> float:
-    """Rows a second that arrive at all clients together, from the first one on."""
+    """Rows per second at all clients together, from the first row on."""
     rows = UPDATES // (1 if clients == 1 else 10)
-    command = asking("pushes", url, clients, PUSH, rows)
+    command = load_command("pushes", url, clients, PUSH, rows)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
         assert following.stdout is not None
         assert following.stdout.readline().strip() == "open"
@@ -48,8 +48,10 @@ def pushed(service: Service, url: str, clients: int) -> float:
 
 @contextmanager
 def idle(url: str, queries: int) -> Iterator[None]:
-    """So many push queries that nothing comes for."""
-    with subprocess.Popen(asking("pushes", url, queries, PUSH, 1), stdout=subprocess.PIPE, text=True) as following:
+    """Idle push queries."""
+    with subprocess.Popen(
+        load_command("pushes", url, queries, PUSH, 1), stdout=subprocess.PIPE, text=True
+    ) as following:
         assert following.stdout is not None
         assert following.stdout.readline().strip() == "open"
         yield
@@ -59,12 +61,12 @@ def idle(url: str, queries: int) -> Iterator[None]:
 def kilobytes_of_an_idle_push(url: str) -> float:
     own = psutil.Process()
     with idle(url, 20):
-        # What the first ones load and start is not theirs.
+        # Exclude what the first queries load and start.
         time.sleep(2)
-    before = own.memory_info().rss
+    before = float(own.memory_info().rss)
     with idle(url, IDLE):
         time.sleep(2)
-        return (own.memory_info().rss - before) / IDLE / 1000
+        return (float(own.memory_info().rss) - before) / IDLE / 1000
 
 
 def measure() -> list[str]:
@@ -77,7 +79,7 @@ def measure() -> list[str]:
         load_orders(service.settings.kafka or "", TOPIC, ROWS, ROWS)
         run(service, "CREATE TABLE t AS SELECT user, COUNT(*) AS n, SUM(amount) AS total FROM orders GROUP BY user;")
         wait_running(service)
-        while service.owed_rows():
+        while service.pending_rows():
             time.sleep(0.2)
         with serving(service, listen(replace(service.settings, http_port=0))) as server:
             pulls(server.url, 4)
@@ -88,7 +90,7 @@ def measure() -> list[str]:
     return [
         "| pulls by key of 1,000,000 rows, connections | rate | p50 / p99 | target |",
         "|--:|--:|--:|--:|",
-        *(f"| {connections} | {told} | {targets[connections]} |" for connections, told in found.items()),
+        *(f"| {connections} | {result} | {targets[connections]} |" for connections, result in found.items()),
         "",
         "| push queries | |",
         "|---|--:|",

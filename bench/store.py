@@ -1,4 +1,4 @@
-"""Store time alone, at growing numbers of keys: a 20-key tick, a 1,000-key tick, a pull by key (figure d); and of
+"""Times of the store alone, at growing numbers of keys: a 20-key tick, a 1,000-key tick, a pull by key (d); and of
 ticks that change many tables.
 
 python bench/store.py 10000 1000000 10000000
@@ -18,20 +18,20 @@ import pyarrow as pa
 
 from holdfast.names import CollectionId, QueryId, StateId, TopicName
 from holdfast.runtime.store.duckdb import DuckDbStore, open_store
-from holdfast.runtime.store.port import Layout, Merge, Merging, Moved, Named, RideAlong, Show, Time
+from holdfast.runtime.store.port import EndOffset, KeyRead, Layout, Merge, StateMerge, StateProjection, StateView, Time
 from holdfast.types import Scalar
 
 QUERY, TABLE, STATE, SHOWN = QueryId("Q"), CollectionId("table"), StateId("state"), CollectionId("shown")
 LAYOUT = Layout((Scalar.STRING,), (Scalar.BIGINT, Scalar.STRING, Scalar.DOUBLE))
 MERGE = Merge(initial=("0", "0"), merged=("s0 + p0", "greatest(s1, p1)"))
-ALONG = RideAlong(projection=("s0", "s1"), having=None)
+ALONG = StateProjection(columns=("s0", "s1"), having=None)
 LOAD = 250_000
 WARM_UP = 20
 """Ticks of 1,000 keys, after which most blocks of the file have been read."""
 
 
 def key(number: int) -> str:
-    """Keys in no order, so that no zone map helps."""
+    """Keys in random order, so that zone maps do not help."""
     return f"{(number * 0x9E3779B97F4A7C15) % 2**64:016x}"
 
 
@@ -63,8 +63,8 @@ class Bench:
         began = time.perf_counter()
         stage = self.store.stage()
         stage.upsert(QUERY, TABLE, rows)
-        stage.move(QUERY, [Moved(TopicName("t"), p, self.now) for p in range(4)])
-        stage.remap([Moved(TopicName("t"), p, self.now) for p in range(4)])
+        stage.move(QUERY, [EndOffset(TopicName("t"), p, self.now) for p in range(4)])
+        stage.remap([EndOffset(TopicName("t"), p, self.now) for p in range(4)])
         stage.commit(self.tick_time())
         self.took = time.perf_counter() - began
 
@@ -76,7 +76,7 @@ class Bench:
         wanted = pa.table({"k0": [key(random.randrange(self.keys))]})
         at = Time(self.store.frontier(TABLE).upper - 1)
         began = time.perf_counter()
-        found = self.store.evaluate_tuples("SELECT k0, c0, c1 FROM t", {"t": Named(TABLE, at, wanted)})
+        found = self.store.evaluate_tuples("SELECT k0, c0, c1 FROM t", {"t": KeyRead(TABLE, at, wanted)})
         took = time.perf_counter() - began
         assert len(found) == 1
         return took
@@ -102,7 +102,7 @@ def merge_tick(folder: Path, keys: int, times: int) -> float:
         now += 1000
         began = time.perf_counter()
         stage = store.stage()
-        stage.merge([Merging(QUERY, STATE, partials, MERGE, Show(SHOWN, ALONG))])
+        stage.merge([StateMerge(QUERY, STATE, partials, MERGE, StateView(SHOWN, ALONG))])
         stage.commit(Time(now))
         took = time.perf_counter() - began
         store.compact(limit=10**9)
@@ -119,7 +119,7 @@ class Shared:
     def __init__(self, store: DuckDbStore, tables: int, *, alike: bool) -> None:
         self.store, self.tables, self.now = store, tables, 1
         self.names = [(QueryId(f"Q{i}"), StateId(f"S{i}"), CollectionId(f"T{i}")) for i in range(tables)]
-        # Merges that differ cannot be one statement.
+        # Different merges cannot be combined into one statement.
         self.merges = [MERGE if alike else replace(MERGE, initial=(str(i), "0")) for i in range(tables)]
         layout = Layout((Scalar.STRING,), (Scalar.BIGINT, Scalar.BIGINT))
         for query, state, shown in self.names:
@@ -134,30 +134,30 @@ class Shared:
         return pa.table({"k0": [key(i) for i in keys], "p0": numbers, "p1": numbers, "ts": numbers})
 
     def tick(self, keys: range | None = None) -> float:
-        """Publishing and compaction go on beside the ticks, and are not in the figure."""
+        """One tick. Publishing and compaction run concurrently with ticks and are not measured."""
         arriving = [self.partials(keys or random.sample(range(1000), 20)) for _ in self.names]
         self.now += 200
         began = time.perf_counter()
         stage = self.store.stage()
         mergings = [
-            Merging(query, state, rows, merge, Show(shown, ALONG))
+            StateMerge(query, state, rows, merge, StateView(shown, ALONG))
             for (query, state, shown), rows, merge in zip(self.names, arriving, self.merges, strict=True)
         ]
         assert not stage.merge(mergings)
         for query, _, shown in self.names:
-            stage.owe(query, shown)
+            stage.enqueue_changes(query, shown)
             stage.delta(shown)
-            stage.move(query, [Moved(TopicName("t"), 0, self.now)])
-        stage.remap([Moved(TopicName("t"), 0, self.now)])
+            stage.move(query, [EndOffset(TopicName("t"), 0, self.now)])
+        stage.remap([EndOffset(TopicName("t"), 0, self.now)])
         stage.commit(Time(self.now))
         took = time.perf_counter() - began
-        self.store.settle(Time(self.now))
+        self.store.mark_published({query: Time(self.now) for query, _, _ in self.names})
         self.store.compact(limit=50_000)
         return took
 
 
 def shared_ticks(times: int = 400) -> list[str]:
-    """Long enough for tables to be written meanwhile."""
+    """Ticks over many tables, for long enough that tables are flushed meanwhile."""
     lines = ["| tables with 20 keys each in a tick | median | slowest of 100 |", "|--:|--:|--:|"]
     for tables, alike in ((1, True), (10, True), (30, True), (30, False)):
         with tempfile.TemporaryDirectory() as folder:
@@ -170,7 +170,7 @@ def shared_ticks(times: int = 400) -> list[str]:
     return lines
 
 
-class Figures(NamedTuple):
+class Medians(NamedTuple):
     """Milliseconds, medians."""
 
     small_tick: float
@@ -179,19 +179,19 @@ class Figures(NamedTuple):
     checkpoint: float
 
 
-def series(bench: Bench) -> Figures:
-    """Compaction goes on beside the ticks, and is not in the figure; a pull meets what 60 ticks left."""
+def series(bench: Bench) -> Medians:
+    """Compaction runs concurrently with ticks and is not measured; a pull reads the state after 60 ticks."""
     large = milliseconds(lambda: bench.tick(1000), 20)
     bench.store.compact(limit=10**9)
     small = milliseconds(lambda: bench.tick(20), 60)
     pull = milliseconds(bench.pull, 100)
     began = time.perf_counter()
     bench.store._core.checkpoint(beyond=-1)
-    return Figures(small, large, pull, (time.perf_counter() - began) * 1000)
+    return Medians(small, large, pull, (time.perf_counter() - began) * 1000)
 
 
-def figures(folder: Path, counts: Sequence[int]) -> list[Figures]:
-    """The best of three series; the stores take turns, so that all meet the same machine."""
+def medians(folder: Path, counts: Sequence[int]) -> list[Medians]:
+    """The best of three series; the stores alternate, so that all run under the same conditions."""
     benches = [Bench(open_store(folder / str(keys)), keys) for keys in counts]
     for bench in benches:
         for _ in range(WARM_UP):
@@ -201,7 +201,7 @@ def figures(folder: Path, counts: Sequence[int]) -> list[Figures]:
     rounds = [[series(bench) for bench in benches] for _ in range(3)]
     for bench in benches:
         bench.store.close()
-    return [Figures(*map(min, zip(*found, strict=True))) for found in zip(*rounds, strict=True)]
+    return [Medians(*map(min, zip(*found, strict=True))) for found in zip(*rounds, strict=True)]
 
 
 def measure(counts: Sequence[int] = (10_000, 1_000_000, 10_000_000)) -> list[str]:
@@ -210,7 +210,7 @@ def measure(counts: Sequence[int] = (10_000, 1_000_000, 10_000_000)) -> list[str
         "|--:|--:|--:|--:|--:|",
     ]
     with tempfile.TemporaryDirectory() as folder:
-        found = figures(Path(folder), counts)
+        found = medians(Path(folder), counts)
     lines += [
         f"| {keys:,} | {' | '.join(f'{value:.1f} ms' for value in row)} |"
         for keys, row in zip(counts, found, strict=True)

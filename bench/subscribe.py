@@ -1,7 +1,7 @@
-"""Figures of time: EMIT ALL's snapshot, the way from a commit to subscribers, reads of the past, and a stopped reader.
+"""The snapshot of EMIT ALL, the delay from a commit to subscribers, historical reads, and a stopped reader.
 
-Clients are in a process of their own (`bench.asking`), on the same machine. What concerns the store alone is measured
-on a store alone: no Spark, no Kafka.
+Clients run in their own process (`bench.http_load`), on the same machine. The store alone is measured
+without Spark and Kafka.
 """
 
 import json
@@ -26,11 +26,11 @@ from holdfast.names import CollectionId, QueryId
 from holdfast.runtime.store import schemas
 from holdfast.runtime.store.duckdb.store import DuckDbStore, open_store
 from holdfast.runtime.store.port import Layout, Time
-from holdfast.server.serve import listen
-from holdfast.server.serve import running as serving
-from holdfast.sql.bind import bind
-from holdfast.sql.bound_read import BoundRead
-from holdfast.sql.parse import statements
+from holdfast.server.http.server import listen
+from holdfast.server.http.server import running as serving
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.read.pull import BoundRead
+from holdfast.sql.syntax.parse import statements
 from holdfast.types import Scalar
 
 ROWS = int(sys.argv[1]) if __name__ == "__main__" and sys.argv[1:] else 1_000_000
@@ -46,29 +46,29 @@ SCHEMA = schemas.upsert_schema(LAYOUT)
 # ---- over HTTP
 
 
-def asked(*arguments: object) -> dict[str, float]:
-    command = [sys.executable, "-m", "bench.asking", *map(str, arguments)]
-    told: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return told
+def load_client(*arguments: object) -> dict[str, float]:
+    command = [sys.executable, "-m", "bench.http_load", *map(str, arguments)]
+    result: dict[str, float] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return result
 
 
 def delays(service: Service, url: str, clients: int) -> tuple[float, float]:
     """Milliseconds from the time of a tick to its arrival: median and p99, over all clients."""
     rows = RATE * SECONDS
     following_e = "SUBSCRIBE e WITH (SNAPSHOT = false);"
-    command = [sys.executable, "-m", "bench.asking", "delays", url, str(clients), following_e, str(rows)]
+    command = [sys.executable, "-m", "bench.http_load", "delays", url, str(clients), following_e, str(rows)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as following:
         assert following.stdout is not None
         assert following.stdout.readline().strip() == "open"
         producer = Producer({"bootstrap.servers": service.settings.kafka, "linger.ms": 0})
         for n in range(rows):
-            # A row that stays as it was is no change.
+            # An unchanged row would not be a change.
             producer.produce(EVENTS, b'{"n":%d}' % time.time_ns(), b"u%d" % n)
             producer.poll(0)
             time.sleep(1 / RATE)
         producer.flush()
-        told = json.loads(following.stdout.readline())
-    return float(told["p50"]), float(told["p99"])
+        result = json.loads(following.stdout.readline())
+    return float(result["p50"]), float(result["p99"])
 
 
 def rows_of(service: Service) -> int:
@@ -94,8 +94,8 @@ def over_http() -> list[str]:
         while rows_of(service) < ROWS:
             time.sleep(0.5)
         with serving(service, listen(replace(service.settings, http_port=0))) as server:
-            asked("snapshot", server.url, SNAPSHOT, ROWS)
-            snapshot = asked("snapshot", server.url, SNAPSHOT, ROWS)
+            load_client("snapshot", server.url, SNAPSHOT, ROWS)
+            snapshot = load_client("snapshot", server.url, SNAPSHOT, ROWS)
             delays(service, server.url, 1)
             one, hundred = (delays(service, server.url, clients) for clients in (1, 100))
     return [
@@ -126,7 +126,7 @@ def a_store() -> Iterator[DuckDbStore]:
 
 
 def tick(store: DuckDbStore, time_: int, first: int, rows: int) -> float:
-    """Change some keys; gives the seconds that it took."""
+    """Change some keys; returns the seconds it took."""
     keys = (np.arange(first, first + rows) % KEYS).astype(str)
     numbers = np.full(rows, time_, np.int64)
     columns = {"k0": keys, "c0": numbers, "c1": numbers.astype(np.float64), "ts": numbers, "present": [True] * rows}
@@ -141,7 +141,7 @@ def tick(store: DuckDbStore, time_: int, first: int, rows: int) -> float:
 
 
 def read_ms(store: DuckDbStore, at: int) -> float:
-    """Milliseconds of a sum over all rows as of a time, the median of some."""
+    """Milliseconds of a sum over all rows as of a time, the median of several."""
     times = []
     for _ in range(9):
         began = time.perf_counter()
@@ -169,7 +169,7 @@ def ticks_with(*, stopped: bool) -> tuple[float, float]:
     """Milliseconds of a tick: the median of the first hundred and of the last."""
     with a_store() as store:
         tick(store, 1, 0, KEYS)
-        hold = store.hold(TABLE, Time(1)) if stopped else None
+        hold = store.pin(TABLE, Time(1)) if stopped else None
         took = []
         for n in range(TICKS):
             took.append(1000 * tick(store, n + 2, n * TICK_ROWS, TICK_ROWS))
@@ -177,7 +177,7 @@ def ticks_with(*, stopped: bool) -> tuple[float, float]:
             if n % 10 == 0:
                 store.compact(limit=1_000)
         if hold is not None:
-            store.release(hold)
+            store.unpin(hold)
     return statistics.median(took[:100]), statistics.median(took[-100:])
 
 

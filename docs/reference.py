@@ -12,8 +12,8 @@ from holdfast.errors import HoldfastError, Position, UnknownColumn
 from holdfast.runtime.functions.declaration import AggregateFunction
 from holdfast.runtime.functions.registry import functions
 from holdfast.server.problems import Code, statement_problem
-from holdfast.sql.manual import entry_of
-from holdfast.sql.synopsis import by_rule, synopses
+from holdfast.sql.syntax.manual import entry_of
+from holdfast.sql.syntax.synopsis import by_rule, synopses
 
 
 def statements() -> Iterator[str]:

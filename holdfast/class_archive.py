@@ -1,7 +1,7 @@
-"""Archives of the classes that a JVM loads, which it maps instead of reading, checking and linking them again.
+"""Class data sharing archives: a JVM maps its classes from one instead of loading and verifying them at each start.
 
-One is made by a JVM at its end. Another Java, or other jars, cannot use it and go on without, so that the name of one
-says what it was made from.
+A JVM writes its archive when it exits. A JVM with another Java or other jars cannot use it, so the archive's name
+contains a digest of both.
 """
 
 import hashlib
@@ -16,14 +16,14 @@ from holdfast.errors import StartError
 USED = "-XX:SharedArchiveFile="
 MADE = "-XX:ArchiveClassesAtExit="
 SILENT = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
-"""A JVM remarks on each class that it cannot keep."""
-KEPT_DAYS = 30
+"""Without these a JVM logs each class that it cannot archive."""
+RETENTION_DAYS = 30
 END_SECONDS = 120.0
-"""In which a JVM that leaves an archive ends: it takes some seconds."""
+"""Time limit for the exit of a JVM that writes an archive, which takes a few seconds."""
 
 
 def archive_path(folder: Path, name: str, java: Path, jars: Sequence[Path]) -> Path:
-    """Where the archive for a `java` and jars is, or would be."""
+    """The path of the archive for a `java` and jars; it may not exist."""
     digest = hashlib.sha256()
     for file in (java.resolve(), *jars):
         stat = file.stat()
@@ -31,9 +31,9 @@ def archive_path(folder: Path, name: str, java: Path, jars: Sequence[Path]) -> P
     return folder / f"{name}-{digest.hexdigest()[:16]}.jsa"
 
 
-def options(archive: Path | None, given: Sequence[str] = ()) -> list[str]:
-    """The JVM's options to use an archive, if there is one and those that were given name none."""
-    if archive is None or not archive.is_file() or any(option.startswith((USED, MADE)) for option in given):
+def options(archive: Path | None, others: Sequence[str] = ()) -> list[str]:
+    """The JVM options that use an archive; none if it does not exist or the other options already name one."""
+    if archive is None or not archive.is_file() or any(option.startswith((USED, MADE)) for option in others):
         return []
     with suppress(OSError):
         os.utime(archive)
@@ -42,22 +42,22 @@ def options(archive: Path | None, given: Sequence[str] = ()) -> list[str]:
 
 @contextmanager
 def making(archive: Path) -> Iterator[list[str]]:
-    """The options of a JVM that leaves the archive, and has ended when the block ends."""
+    """Yields the options for a JVM that writes the archive; it must have exited when the block ends."""
     archive.parent.mkdir(parents=True, exist_ok=True)
-    _forget_old(archive.parent)
-    made = archive.with_name(f"{archive.name}.{os.getpid()}")
+    _remove_old(archive.parent)
+    partial = archive.with_name(f"{archive.name}.{os.getpid()}")
     try:
-        yield [f"{MADE}{made}", *SILENT]
-        if not made.is_file():
-            raise StartError("a JVM left no archive of its classes", detail=f"It was to be {archive}.")
-        made.replace(archive)
+        yield [f"{MADE}{partial}", *SILENT]
+        if not partial.is_file():
+            raise StartError("the JVM did not write a class archive", detail=f"Expected {archive}.")
+        partial.replace(archive)
     finally:
-        made.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
 
 
-def _forget_old(folder: Path) -> None:
-    """Those that nothing has used for long: of a Java or a release that is gone."""
+def _remove_old(folder: Path) -> None:
+    """Remove archives unused for `RETENTION_DAYS`, such as those of an old Java."""
     for old in folder.glob("*.jsa*"):
         with suppress(OSError):
-            if old.stat().st_mtime < time.time() - KEPT_DAYS * 86_400:
+            if old.stat().st_mtime < time.time() - RETENTION_DAYS * 86_400:
                 old.unlink()

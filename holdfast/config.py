@@ -1,9 +1,9 @@
-"""Settings: what a server can be told, and the only reader of the environment and of configuration files.
+"""Settings of a server. Only this module reads the environment and configuration files.
 
-Each source overrides the one before it: defaults, the TOML file, environment variables `HOLDFAST_*`, flags. A name
-that is not a setting, and a value of the wrong kind, are errors that say where they stand.
+Each source overrides the one before it: defaults, the TOML file, environment variables `HOLDFAST_*`, flags. An unknown
+setting or a value of the wrong type is an error that names its source.
 
-In the file, properties of Kafka's and Spark's own have a table each, under the names their documentation gives:
+In the file, Kafka's and Spark's own properties have a table each, under the names of their documentation:
 
     service_id = "orders"
 
@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from difflib import get_close_matches
+from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeGuard
@@ -35,61 +36,81 @@ from holdfast.names import ServiceId, TopicName
 
 DEFAULT_FILE = "holdfast.toml"
 DEFAULT_SERVER = "http://127.0.0.1:8088"
-"""Where a client finds the server that was started with no settings."""
+"""The address of a server with default settings."""
 DEFAULT_SERVICE = ServiceId("default")
 PREFIX = "HOLDFAST_"
+
+SPARK_SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything a server is told at its start."""
+    """The settings of a server, fixed at its start."""
 
     data_dir: Path
     """The store, the embedded broker's data and the logs; one server at a time."""
     jar_dir: Path
-    """Where fetched jars are kept; shared by all servers of a user."""
+    """Folder of downloaded jars; shared by all servers of a user."""
     service_id: ServiceId = DEFAULT_SERVICE
-    """Names the service's internal topics: servers with different ids share a Kafka cluster and nothing else."""
+    """Part of the names of internal topics: servers with different ids share only the Kafka cluster."""
     kafka: str | None = None
-    """Bootstrap servers; None starts the embedded broker."""
+    """Bootstrap servers; without them the embedded broker is started."""
     kafka_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Properties of every Kafka client, under librdkafka's names or Java's. May hold passwords."""
+    """Properties of every Kafka client, under librdkafka's names or Java's. May contain passwords."""
     broker_port: int = 0
-    """The embedded broker's port; 0 chooses one and keeps it in the data folder."""
+    """Port of the embedded broker; 0 chooses one and stores it in the data folder."""
     internal_replication: int | None = None
-    """Replication of internal topics; None leaves it to the brokers."""
+    """Replication factor of internal topics; default: the brokers' default."""
     http_host: str = "127.0.0.1"
     http_port: int = 8088
+    http_names: tuple[str, ...] = ()
+    """Names by which clients address the server, besides IP addresses, localhost and http_host."""
+    insecure: bool = False
+    """Listen beyond loopback, although the server has neither authentication nor TLS."""
+    python_functions: bool | None = None
+    """Allow functions in Python; default: only on loopback."""
+    topic_deletion: bool | None = None
+    """Allow DELETE TOPIC; default: only on loopback."""
     spark_master: str = "local[*]"
     spark_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     max_records_per_tick: int = 1_000_000
     max_bytes_per_tick: int = 256 << 20
-    """About how many bytes of keys and values one tick reads at the most."""
+    """Maximum bytes of keys and values that one tick reads, approximately."""
     small_tick_records: int = 5_000
-    """Ticks up to this many records are read by the server's own consumer, larger ones by Spark."""
+    """Ticks with up to this many records are read by the server's own consumer, larger ones by Spark."""
     max_push_queries: int = 1_000
-    """More push queries than this are refused."""
+    """Maximum number of open push queries."""
     subscribe_max_lag: timedelta = timedelta(hours=3)
-    """A subscriber that is further behind than this is ended: history is not kept for it any longer."""
+    """Maximum lag of a subscriber; one that falls further behind is closed, and its history is released."""
     hold_max_lag: timedelta = timedelta(days=7)
-    """The greatest MAX LAG that a hold may have."""
+    """Maximum MAX LAG of a hold."""
+    hold_grace: timedelta = timedelta(minutes=10)
+    """How long after a start the time that the server was down does not count toward MAX LAG."""
     transaction_idle: timedelta = timedelta(seconds=60)
-    """A transaction of which nothing is asked for so long ends."""
+    """Idle timeout of a transaction."""
     transaction_rows: int = 50_000
-    """At most this many records are published in one Kafka transaction."""
+    """Maximum number of records in one Kafka transaction."""
     store_memory: int
-    """How many bytes the embedded store may use."""
+    """Memory limit of the embedded store, in bytes."""
     rebuild: bool = False
-    """Give up the store and build it again from Kafka."""
+    """Set the store aside and rebuild it from Kafka."""
     republish: bool = False
-    """Go on with a store that is older than what sink topics have of it."""
+    """Continue with a store that is older than what it has published to sink topics."""
     java_home: Path | None = None
     ivy_settings: Path | None = None
-    """An Ivy settings file, for a machine whose Maven registry is not the public one."""
+    """Ivy settings file, for machines that use a private Maven registry."""
 
     def at_kafka(self, bootstrap: str) -> "Settings":
-        """These settings with clients that go to `bootstrap`, as once the embedded broker has its port."""
+        """These settings with `bootstrap` as the Kafka cluster, once the embedded broker has its port."""
         return replace(self, kafka=bootstrap)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only programs on this machine reach the server."""
+        try:
+            return self.http_host == "localhost" or ip_address(self.http_host).is_loopback
+        except ValueError:
+            return False
 
     @property
     def command_topic(self) -> TopicName:
@@ -101,7 +122,7 @@ class Settings:
 
     @property
     def marker_topic(self) -> TopicName:
-        return self.internal_topic("markers")
+        return self.internal_topic("outbox_markers")
 
     @property
     def processing_log_topic(self) -> TopicName:
@@ -112,13 +133,13 @@ class Settings:
 
 
 Reader = Callable[[object], object]
-"""Gives a setting's value from what a source holds; a ValueError says what was expected."""
+"""Converts a value from a source to the setting's type; a ValueError says what was expected."""
 
 
 def text(value: object) -> str:
     if isinstance(value, str) and value.strip():
         return value.strip()
-    raise ValueError("a text")
+    raise ValueError("a non-empty string")
 
 
 def service(value: object) -> str:
@@ -142,45 +163,45 @@ def flag(value: object) -> bool:
     raise ValueError("true or false")
 
 
-def is_whole(value: object) -> TypeGuard[int]:
+def is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def whole(least: int, most: int | None = None) -> Reader:
-    expected = f"a whole number from {least} to {most}" if most is not None else f"a whole number of at least {least}"
+def integer(minimum: int, maximum: int | None = None) -> Reader:
+    limits = f"from {minimum} to {maximum}" if maximum is not None else f"of at least {minimum}"
+    expected = f"a whole number {limits}"
 
     def read(value: object) -> int:
         if isinstance(value, str) and re.fullmatch(r"-?[0-9][0-9_]*", value.strip()):
             value = int(value)
-        if is_whole(value) and least <= value and (most is None or value <= most):
+        if is_integer(value) and minimum <= value and (maximum is None or value <= maximum):
             return value
         raise ValueError(expected)
 
     return read
 
 
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def size(value: object) -> int:
-    if is_whole(value) and value > 0:
+    if is_integer(value) and value > 0:
         return value
-    if isinstance(value, str) and (read := re.fullmatch(r"([1-9][0-9]*)\s*([KMGT]?)(?:I?B)?", value.strip().upper())):
-        return int(read[1]) * UNITS[read[2]]
+    if isinstance(value, str) and (match := re.fullmatch(r"([1-9][0-9]*)\s*([KMGT]?)(?:I?B)?", value.strip().upper())):
+        return int(match[1]) * SIZE_UNITS[match[2]]
     raise ValueError('a number of bytes, such as "2GB"')
 
 
-SPANS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "d": "days"}
+DURATION_UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "d": "days"}
 
 
 def duration(value: object) -> timedelta:
     if isinstance(value, timedelta):
         return value
-    if is_whole(value) and value > 0:
+    if is_integer(value) and value > 0:
         return timedelta(seconds=value)
-    read = re.fullmatch(r"([1-9][0-9]*)\s*(ms|s|m|min|h|d)?", value.strip().lower()) if isinstance(value, str) else None
-    if read is not None:
-        return timedelta(**{SPANS[read[2] or "s"]: int(read[1])})
+    if isinstance(value, str) and (match := re.fullmatch(r"([1-9][0-9]*)\s*(ms|s|m|min|h|d)?", value.strip().lower())):
+        return timedelta(**{DURATION_UNITS[match[2] or "s"]: int(match[1])})
     raise ValueError('a duration, such as "90s", "30min" or "3h"')
 
 
@@ -188,7 +209,7 @@ def addresses(value: object) -> str:
     listed = [address.strip() for address in text(value).split(",")]
     if all(re.fullmatch(r"(?:\w+://)?(?:\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):[0-9]{1,5}", address) for address in listed):
         return ",".join(listed)
-    raise ValueError('host:port, or several with commas between, such as "kafka1:9092,kafka2:9092"')
+    raise ValueError('host:port, or a comma-separated list, such as "kafka1:9092,kafka2:9092"')
 
 
 def properties(value: object) -> Mapping[str, str]:
@@ -197,33 +218,45 @@ def properties(value: object) -> Mapping[str, str]:
     return dict(flatten(value))
 
 
+def names(value: object) -> tuple[str, ...]:
+    found = [name.strip() for name in value.split(",")] if isinstance(value, str) else value
+    if isinstance(found, list | tuple) and all(isinstance(name, str) and name for name in found):
+        return tuple(found)
+    raise ValueError("host names, separated by commas")
+
+
 SETTINGS: Mapping[str, Reader] = {
     "data_dir": path,
     "jar_dir": path,
     "service_id": service,
     "kafka": addresses,
     "kafka_properties": properties,
-    "broker_port": whole(0, 65535),
-    "internal_replication": whole(1, 32767),
+    "broker_port": integer(0, 65535),
+    "internal_replication": integer(1, 32767),
     "http_host": text,
-    "http_port": whole(0, 65535),
+    "http_port": integer(0, 65535),
+    "http_names": names,
+    "insecure": flag,
+    "python_functions": flag,
+    "topic_deletion": flag,
     "spark_master": text,
     "spark_properties": properties,
-    "max_records_per_tick": whole(1),
+    "max_records_per_tick": integer(1),
     "max_bytes_per_tick": size,
-    "small_tick_records": whole(0),
-    "max_push_queries": whole(1),
+    "small_tick_records": integer(0),
+    "max_push_queries": integer(1),
     "subscribe_max_lag": duration,
     "transaction_idle": duration,
     "hold_max_lag": duration,
-    "transaction_rows": whole(1),
+    "hold_grace": duration,
+    "transaction_rows": integer(1),
     "store_memory": size,
     "rebuild": flag,
     "republish": flag,
     "java_home": path,
     "ivy_settings": path,
 }
-"""Every setting and how its value is read."""
+"""Every setting and how its value is converted."""
 
 SECTIONS = {"kafka": "kafka_properties", "spark": "spark_properties"}
 OTHER_VARIABLES = frozenset({"HOLDFAST_CONFIG", "HOLDFAST_CONFORMANCE_DIR", "HOLDFAST_CRASH"})
@@ -235,127 +268,144 @@ def load(
     file: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
-    """The settings of this process. A flag of None was not given; `file` must exist when it is named."""
+    """The settings of this process. A flag that is None is not set; a named `file` must exist."""
     environment = os.environ if environment is None else environment
     values: dict[str, Any] = {"kafka_properties": {}, "spark_properties": {}}
     values |= {"java_home": Path(environment["JAVA_HOME"])} if environment.get("JAVA_HOME") else {}
     if file is None and environment.get("HOLDFAST_CONFIG"):
         file = Path(environment["HOLDFAST_CONFIG"])
-    for name, value, place in (*from_file(file), *from_environment(environment), *from_flags(flags)):
-        take(values, name, value, place)
-    data_home = base(environment, "XDG_DATA_HOME", ".local/share")
+    for name, value, source in (*from_file(file), *from_environment(environment), *from_flags(flags)):
+        set_value(values, name, value, source)
+    data_home = xdg_folder(environment, "XDG_DATA_HOME", ".local/share")
     values.setdefault("data_dir", data_home / values.get("service_id", DEFAULT_SERVICE))
-    values.setdefault("jar_dir", base(environment, "XDG_CACHE_HOME", ".cache") / "jars")
-    values.setdefault("store_memory", a_quarter_of_memory())
+    values.setdefault("jar_dir", xdg_folder(environment, "XDG_CACHE_HOME", ".cache") / "jars")
+    values.setdefault("store_memory", default_store_memory())
     settings = Settings(**values)
     if settings.kafka is None and settings.kafka_properties:
         raise ConfigError(
-            f'"{next(iter(settings.kafka_properties))}" is set, but no Kafka to use it with',
-            detail="The embedded broker takes no properties.",
+            f'the Kafka property "{next(iter(settings.kafka_properties))}" is set without a Kafka cluster',
+            detail="The embedded broker does not accept properties.",
             hint="Set kafka (--kafka host:port) to the cluster's bootstrap servers.",
+        )
+    if not settings.is_local and not settings.insecure:
+        raise ConfigError(
+            f'the server would be reachable from other machines at "{settings.http_host}"',
+            detail="It has neither authentication nor TLS: whoever reaches its port can read and change everything.",
+            hint="Leave http_host out, or add --insecure if the network protects the port.",
         )
     return settings
 
 
-def take(values: dict[str, Any], name: str, value: object, place: str) -> None:
-    """Put a value in its place, over what an earlier source said."""
+def set_value(values: dict[str, Any], name: str, value: object, source: str) -> None:
+    """Set a value, overriding that of an earlier source."""
     if name not in SETTINGS:
         raise ConfigError(
             f'setting "{name}" does not exist',
-            detail=f"It is in {place}.",
+            detail=f"It is set in {source}.",
             hint=property_hint(name) or nearest(name, list(SETTINGS), plural="settings"),
         )
     try:
-        read = SETTINGS[name](value)
+        converted = SETTINGS[name](value)
     except ValueError as cause:
         shown = "" if name in SECTIONS.values() else f", not {value!r}"
-        raise ConfigError(f'setting "{name}" must be {cause}{shown}', detail=f"It is in {place}.") from None
-    if isinstance(read, dict):
+        raise ConfigError(f'setting "{name}" must be {cause}{shown}', detail=f"It is set in {source}.") from None
+    if isinstance(converted, dict):
         if name == "spark_properties":
-            read = {key if key.startswith("spark.") else f"spark.{key}": told for key, told in read.items()}
-        if name == "kafka_properties" and "bootstrap.servers" in read:
-            take(values, "kafka", read.pop("bootstrap.servers"), place)
-        values[name] |= read
+            converted = {key if key.startswith("spark.") else f"spark.{key}": text for key, text in converted.items()}
+        if name == "kafka_properties" and "bootstrap.servers" in converted:
+            set_value(values, "kafka", converted.pop("bootstrap.servers"), source)
+        values[name] |= converted
     else:
-        values[name] = read
+        values[name] = converted
 
 
 def property_hint(name: str) -> str | None:
-    """How to write a property of Kafka's or Spark's own that was taken for a setting."""
+    """How to set a property of Kafka or Spark that was written like a setting."""
     section, _, rest = name.partition("_")
     if section not in SECTIONS or not rest or get_close_matches(name, SETTINGS, cutoff=0.8):
         return None
     dotted = rest.replace("_", ".")
-    return f"For the property of {section.capitalize()}, write -s {section}.{dotted}=…, or {dotted} under [{section}]."
+    return f"To set a {section.capitalize()} property, write -s {section}.{dotted}=…, or {dotted} under [{section}]."
 
 
-Found = Iterator[tuple[str, object, str]]
-"""Name, value and place of each setting in a source."""
+SettingValues = Iterator[tuple[str, object, str]]
+"""Name, value and source of each setting."""
 
 
-def from_file(file: Path | None) -> Found:
+def from_file(file: Path | None) -> SettingValues:
     chosen = file or Path(DEFAULT_FILE)
-    place = f'the file "{chosen}"'
+    source = f'the file "{chosen}"'
     try:
         document = tomllib.loads(chosen.read_text("utf-8"))
     except FileNotFoundError:
         if file is not None:
-            raise ConfigError(f"{place} does not exist") from None
+            raise ConfigError(f"{source} does not exist") from None
         return
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as cause:
-        raise ConfigError(f"{place} cannot be read", detail=f"{cause}.") from None
+        raise ConfigError(f"{source} cannot be read", detail=f"{cause}.") from None
     for name, value in document.items():
         if name in SECTIONS and isinstance(value, dict):
             if name == "spark" and "master" in value:
-                yield "spark_master", value.pop("master"), f"[spark] of {place}"
-            yield SECTIONS[name], value, f"[{name}] of {place}"
+                yield "spark_master", value.pop("master"), f"[spark] of {source}"
+            yield SECTIONS[name], value, f"[{name}] of {source}"
         else:
-            yield name, value, place
+            yield name, value, source
 
 
-def from_environment(environment: Mapping[str, str]) -> Found:
+def spark_submit_options() -> str:
+    """Options that the user has set for Spark's JVM, in the variable that Spark itself reads."""
+    return os.environ.get(SPARK_SUBMIT_OPTIONS, "")
+
+
+def from_environment(environment: Mapping[str, str]) -> SettingValues:
     for variable in sorted(environment):
         if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES:
             continue
-        name, place = variable.removeprefix(PREFIX).lower(), f"the environment variable {variable}"
+        name, source = variable.removeprefix(PREFIX).lower(), f"the environment variable {variable}"
         section, _, rest = name.partition("_")
         if name not in SETTINGS and section in SECTIONS and rest:
-            yield SECTIONS[section], {rest.replace("_", "."): environment[variable]}, place
+            yield SECTIONS[section], {rest.replace("_", "."): environment[variable]}, source
         else:
-            yield name, environment[variable], place
+            yield name, environment[variable], source
 
 
-def from_flags(flags: Mapping[str, object]) -> Found:
+def from_flags(flags: Mapping[str, object]) -> SettingValues:
     for name, value in flags.items():
         if value is not None:
             yield name, value, f"the flag --{name.replace('_', '-')}"
 
 
-def flatten(table: Mapping[Any, object], before: str = "") -> Iterator[tuple[str, str]]:
-    """TOML reads `a.b = 1` as a table in a table; properties are flat, and their values text."""
+def flatten(table: Mapping[Any, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Properties with dotted names and string values: TOML parses `a.b = 1` as a table in a table."""
     for name, value in table.items():
         match value:
             case Mapping():
-                yield from flatten(value, f"{before}{name}.")
+                yield from flatten(value, f"{prefix}{name}.")
             case bool():
-                yield f"{before}{name}", str(value).lower()
+                yield f"{prefix}{name}", str(value).lower()
             case str() | int() | float():
-                yield f"{before}{name}", str(value)
+                yield f"{prefix}{name}", str(value)
             case _:
-                raise ValueError(f'a table of properties with plain values ("{before}{name}" has none)')
+                raise ValueError(f'a table of strings, numbers and booleans ("{prefix}{name}" is none of these)')
 
 
-def base(environment: Mapping[str, str], variable: str, otherwise: str) -> Path:
-    """A folder of ours below one that the XDG convention names; a relative one is to be ignored, it says."""
-    told = Path(environment.get(variable, ""))
-    return (told if told.is_absolute() else Path.home() / otherwise) / "holdfast"
+def xdg_folder(environment: Mapping[str, str], variable: str, default: str) -> Path:
+    """Our subfolder of an XDG base folder. A relative path is ignored, as the XDG specification requires."""
+    base = Path(environment.get(variable, ""))
+    return (base if base.is_absolute() else Path.home() / default) / "holdfast"
 
 
 def history_file(environment: Mapping[str, str] | None = None) -> Path:
-    """Where the shell keeps what was typed."""
-    return base(os.environ if environment is None else environment, "XDG_STATE_HOME", ".local/state") / "history"
+    """The shell's history file."""
+    environment = os.environ if environment is None else environment
+    return xdg_folder(environment, "XDG_STATE_HOME", ".local/state") / "history"
 
 
-def a_quarter_of_memory() -> int:
-    """The store's share: the machine's memory is also Spark's, the broker's and the page cache's."""
+def armed_crash_point(environment: Mapping[str, str] | None = None) -> str | None:
+    """The crash point that a test has armed, see `holdfast.crash`."""
+    return (os.environ if environment is None else environment).get("HOLDFAST_CRASH")
+
+
+def default_store_memory() -> int:
+    """A quarter of the machine's memory: Spark, the broker and the page cache need the rest."""
     return max(1 << 30, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4)

@@ -1,10 +1,12 @@
-"""Named places where a test can have the process killed, to prove that a restart finds everything in order.
+"""Named points where a test kills the process, to prove that a restart recovers.
 
-Armed by `HOLDFAST_CRASH=name` or `name:n`: the n-th time the place is reached, the process gets SIGKILL.
+`arm("name")` or `arm("name:n")`: the process receives SIGKILL when it reaches the point for the n-th time. A server
+arms the point that the environment variable `HOLDFAST_CRASH` names.
 """
 
 import os
 import signal
+from collections.abc import Callable
 from typing import Literal, get_args
 
 from holdfast.errors import ConfigError, nearest
@@ -33,30 +35,41 @@ VARIABLE = "HOLDFAST_CRASH"
 
 
 class ArmedPoint:
-    """Kills the process when its place is reached for the n-th time."""
+    """Kills the process when its point is reached for the n-th time."""
 
     def __init__(self, armed: str) -> None:
         name, _, count = armed.partition(":")
         if name not in CRASH_POINTS:
             raise ConfigError(
                 f'crash point "{name}" does not exist',
-                detail=f"It is in the environment variable {VARIABLE}.",
+                detail=f"It is set in the environment variable {VARIABLE}.",
                 hint=nearest(name, CRASH_POINTS, plural="crash points"),
             )
         if count and not (count.isascii() and count.isdigit() and int(count) > 0):
-            raise ConfigError(f'{VARIABLE} must be "name" or "name:n" with n from 1, not "{armed}"')
+            raise ConfigError(f'{VARIABLE} must be "name" or "name:n" with n of at least 1, not "{armed}"')
         self._name = name
-        self._left = int(count or 1)
+        self._remaining = int(count or 1)
 
     def __call__(self, name: CrashPoint) -> None:
         if name == self._name:
-            self._left -= 1
-            if self._left == 0:
+            self._remaining -= 1
+            if self._remaining == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-def pass_by(_name: CrashPoint) -> None:
-    """The crash point of a process that is not armed."""
+def _unarmed(_name: CrashPoint) -> None:
+    pass
 
 
-crash_point = ArmedPoint(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else pass_by
+_reached: Callable[[CrashPoint], None] = _unarmed
+
+
+def arm(point: str | None) -> None:
+    """Arm a point for the rest of this process; None disarms."""
+    global _reached
+    _reached = ArmedPoint(point) if point else _unarmed
+
+
+def crash_point(name: CrashPoint) -> None:
+    """Mark a point in the program; nothing happens unless it is armed."""
+    _reached(name)

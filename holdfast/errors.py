@@ -2,7 +2,7 @@
 
     HoldfastError                       message, detail, hint, SQLSTATE, position
     ├── SyntaxProblem           42601   the text is not a statement or an expression
-    ├── BindError               42000   the text is a statement, but not of these objects
+    ├── BindError               42000   a valid statement that does not fit the catalog
     │   ├── UnknownColumn       42703
     │   ├── UnknownObject       42P01
     │   ├── UnknownFunction     42883
@@ -10,34 +10,36 @@
     │   ├── DuplicateObject     42P07
     │   ├── TypeMismatch        42804
     │   ├── WrongObjectKind     42809
-    │   ├── BadTime             22007   what AS OF or UP TO names is no time
+    │   ├── BadTime             22007   AS OF or UP TO is not a valid time
     │   └── DependentObjects    2BP01
-    ├── NotSupported            0A000   refused, with the reason
-    │   └── NotYetSupported     0A000   a step, format, function, … that this release lacks
+    ├── NotPermitted            42501   the server's settings forbid it
+    ├── NotSupported            0A000   rejected, with the reason
+    │   └── NotYetSupported     0A000   a step, format, function, … missing from this release
     ├── PlanError               XX001   a stored plan this release cannot read
     ├── ReadError               55000   an object has no readable time, or not that one
-    │   ├── UnreadableTime      55000   no time fits both the query and the objects that it reads
-    │   └── SubscriptionLagged  54000   a subscriber read too slowly for too long
-    ├── TransactionProblem      25000   a statement and a transaction that do not go together
+    │   ├── UnreadableTime      55000   not all objects of the query can be read at the requested time
+    │   ├── HoldTimeError       22023   a hold cannot be placed at that time
+    │   └── SubscriptionLagged  54000   a subscriber fell further behind than its limit
+    ├── TransactionProblem      25000   a statement that the transaction does not allow
     │   ├── NoTransaction       25P01
     │   ├── OpenTransaction     25001
-    │   ├── NotInTransaction    25000   a statement that its transaction cannot have
+    │   ├── NotInTransaction    25000   a statement that this transaction cannot contain
     │   ├── ReadOnlyTransaction 25006
-    │   ├── FailedTransaction   25P02   nothing but ROLLBACK can follow
-    │   └── RolledBack          40000   COMMIT of a transaction that had failed
-    ├── AssertionFailed         P0004   what ASSERT says is not so
+    │   ├── FailedTransaction   25P02   only ROLLBACK is allowed
+    │   └── RolledBack          40000   COMMIT of a failed transaction
+    ├── AssertionFailed         P0004   the condition of an ASSERT does not hold
     ├── ConfigError             F0000   a setting is unknown or wrong
-    ├── StartError              58000   the machine lacks something: Java, a port, a folder, disk
-    ├── SparkEnded              58000   the process of Spark is gone
-    ├── BrokerEnded             58000   the process of the embedded Kafka broker is gone
-    ├── StoreError              58030   the store cannot be opened, or is not ours
+    ├── StartError              58000   the server is missing something: Java, a port, a folder, disk space
+    ├── SparkEnded              58000   Spark's process has ended
+    ├── BrokerEnded             58000   the embedded Kafka broker's process has ended
+    ├── StoreError              58030   the store cannot be opened, or belongs to another service
     │   ├── StoreLocked         55006
     │   ├── ForeignStore        58P01
-    │   └── StaleStore          58P02   the store is older than what sink topics have of it
+    │   └── StaleStore          58P02   the store is older than the contents of its sink topics
     ├── BackupError             58P03   a backup cannot be made, or cannot be restored
-    ├── KafkaError              08000   Kafka cannot be reached or refuses
+    ├── KafkaError              08000   Kafka cannot be reached, or rejects a request
     │   ├── TopicChanged        55000   a topic was recreated or truncated under a query
-    │   └── CommandInDoubt      08007   Kafka did not say whether a statement was written
+    │   └── CommandInDoubt      08007   Kafka did not confirm whether a statement was written
     └── ServiceTaken            55006   another server runs with this service id
 
 Messages are short and lower case; detail and hint are sentences.
@@ -52,7 +54,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place in a statement's text; line and column count from 1, offset from 0."""
+    """A position in a statement's text; line and column start at 1, offset at 0."""
 
     line: int
     column: int
@@ -60,7 +62,7 @@ class Position:
 
 
 class HoldfastError(Exception):
-    """A problem told to the user in PostgreSQL's terms."""
+    """A problem reported to the user in PostgreSQL's terms."""
 
     sqlstate: str = "XX000"
 
@@ -89,13 +91,13 @@ class HoldfastError(Exception):
 
 
 class SyntaxProblem(HoldfastError):
-    """The text cannot be read."""
+    """The text cannot be parsed."""
 
     sqlstate = "42601"
 
 
 class BindError(HoldfastError):
-    """The text can be read, but does not fit the objects it names."""
+    """The statement can be parsed, but does not fit the objects that it names."""
 
     sqlstate = "42000"
 
@@ -134,7 +136,7 @@ class UnknownObject(BindError):
 
 
 class UnknownFunction(BindError):
-    """A call of a function that is not declared."""
+    """A call to a function that does not exist."""
 
     sqlstate = "42883"
 
@@ -145,7 +147,7 @@ class UnknownFunction(BindError):
 
 
 class UnknownProperty(BindError):
-    """A WITH clause or a SET names a property that means nothing here."""
+    """A WITH clause or a SET names a property that does not exist."""
 
     sqlstate = "22023"
 
@@ -156,13 +158,13 @@ class UnknownProperty(BindError):
 
 
 class DuplicateObject(BindError):
-    """The name is taken."""
+    """The name is already in use."""
 
     sqlstate = "42P07"
 
 
 class TypeMismatch(BindError):
-    """An expression has a type that its place does not take."""
+    """An expression has a type that is not allowed there."""
 
     sqlstate = "42804"
 
@@ -174,25 +176,31 @@ class WrongObjectKind(BindError):
 
 
 class BadTime(BindError):
-    """A time or a duration that cannot be read as one."""
+    """A time or a duration that cannot be parsed."""
 
     sqlstate = "22007"
 
 
 class DependentObjects(BindError):
-    """The object cannot go while others read it."""
+    """The object cannot be dropped because other objects depend on it."""
 
     sqlstate = "2BP01"
 
 
+class NotPermitted(HoldfastError):
+    """A statement that the server's settings forbid."""
+
+    sqlstate = "42501"
+
+
 class NotSupported(HoldfastError):
-    """Refused on purpose; the message says what, the detail why."""
+    """Rejected on purpose; the message says what, the detail why."""
 
     sqlstate = "0A000"
 
 
 class Feature(StrEnum):
-    """What a release can lack."""
+    """The kind of a feature that is not supported yet."""
 
     CLAUSE = "clause"
     COLUMN = "column"
@@ -207,7 +215,7 @@ class Feature(StrEnum):
 
 
 class NotYetSupported(NotSupported):
-    """A part of the language or of the plans that this release lacks. `missing` names it: `step tableSuppressV1`."""
+    """A feature of SQL or of plans that is missing from this release. `missing` names it: `step tableSuppressV1`."""
 
     def __init__(
         self,
@@ -238,17 +246,17 @@ class ReadError(HoldfastError):
 
 
 class UnreadableTime(ReadError):
-    """The time that a query asks for cannot be read in all of its objects."""
+    """Not all objects of the query can be read at the requested time."""
 
 
 class HoldTimeError(ReadError):
-    """A hold cannot be at that time."""
+    """A hold cannot be placed at that time."""
 
     sqlstate = "22023"
 
 
 class SubscriptionLagged(ReadError):
-    """A subscriber fell further behind than history is kept for it."""
+    """A subscriber fell further behind than history is retained for it."""
 
     sqlstate = "54000"
 
@@ -260,41 +268,41 @@ class TransactionProblem(HoldfastError):
 
 
 class NoTransaction(TransactionProblem):
-    """There is none, or it has ended."""
+    """There is no open transaction."""
 
     sqlstate = "25P01"
 
 
 class OpenTransaction(TransactionProblem):
-    """There is one already."""
+    """A transaction is already open."""
 
     sqlstate = "25001"
 
 
 class NotInTransaction(TransactionProblem):
-    """A statement that its transaction cannot have."""
+    """A statement that this transaction cannot contain."""
 
 
 class ReadOnlyTransaction(TransactionProblem):
-    """A statement that is no query."""
+    """A statement other than a query, in a read-only transaction."""
 
     sqlstate = "25006"
 
 
 class FailedTransaction(TransactionProblem):
-    """A statement of it has failed; it changes nothing any more."""
+    """An earlier statement of the transaction has failed; only ROLLBACK is allowed."""
 
     sqlstate = "25P02"
 
 
 class RolledBack(TransactionProblem):
-    """A transaction was to be committed that had failed."""
+    """COMMIT of a failed transaction, which was rolled back instead."""
 
     sqlstate = "40000"
 
 
 class AssertionFailed(HoldfastError):
-    """What ASSERT says is not so."""
+    """The condition of an ASSERT statement does not hold."""
 
     sqlstate = "P0004"
 
@@ -306,35 +314,35 @@ class ConfigError(HoldfastError):
 
 
 class StartError(HoldfastError):
-    """The machine lacks something that the server needs."""
+    """Something that the server needs is missing or cannot be used."""
 
     sqlstate = "58000"
 
 
 class SparkEnded(HoldfastError):
-    """The process that Spark runs in is gone."""
+    """Spark's process has ended."""
 
     sqlstate = "58000"
 
     def __init__(self) -> None:
         super().__init__(
             "Spark has ended",
-            detail="Its process ended by itself, as it does when it has no more memory.",
-            hint="Nothing is lost: start the server again. If this comes again, give Spark more memory "
-            "(-s spark.driver.memory=4g), or let it read less at once (max_bytes_per_tick).",
+            detail="Its process stopped unexpectedly; the usual cause is a lack of memory.",
+            hint="No data is lost: restart the server. If this happens again, give Spark more memory "
+            "(-s spark.driver.memory=4g), or lower max_bytes_per_tick.",
         )
 
 
 class BrokerEnded(HoldfastError):
-    """The process of the embedded Kafka broker is gone. `log_file` is what it wrote to."""
+    """The embedded Kafka broker's process has ended; `log_file` is its log."""
 
     sqlstate = "58000"
 
     def __init__(self, log_file: Path) -> None:
         super().__init__(
             "the embedded Kafka broker has ended",
-            detail=f'Its process ended by itself, as it does when the disk is full. Its log is "{log_file}".',
-            hint="Nothing is lost: start the server again, once what the log tells of is dealt with.",
+            detail=f'Its process stopped unexpectedly; the usual cause is a full disk. Its log is "{log_file}".',
+            hint="No data is lost: fix the problem that the log shows, then restart the server.",
         )
 
 
@@ -345,7 +353,7 @@ class StoreError(HoldfastError):
 
 
 class StoreLocked(StoreError):
-    """Another process has the data folder."""
+    """Another process is using the data folder."""
 
     sqlstate = "55006"
 
@@ -363,13 +371,13 @@ class StaleStore(StoreError):
 
 
 class BackupError(HoldfastError):
-    """A backup cannot be made, or is not whole, or cannot be restored there."""
+    """A backup cannot be made, is incomplete, or cannot be restored."""
 
     sqlstate = "58P03"
 
 
 class KafkaError(HoldfastError):
-    """Kafka cannot be reached, or refuses."""
+    """Kafka cannot be reached, or rejects a request."""
 
     sqlstate = "08000"
 
@@ -381,7 +389,7 @@ class TopicChanged(KafkaError):
 
 
 class CommandInDoubt(KafkaError):
-    """Kafka did not say whether a command was written."""
+    """Kafka did not confirm whether a command was written."""
 
     sqlstate = "08007"
 
@@ -389,7 +397,7 @@ class CommandInDoubt(KafkaError):
         super().__init__(
             "it is not known whether the statement took effect",
             detail=problem.detail or f"{problem.message[:1].upper()}{problem.message[1:]}.",
-            hint="Once Kafka answers again it is done if it was written: look before you repeat it.",
+            hint="If it was written, it takes effect once Kafka is reachable. Check before you repeat it.",
         )
 
 

@@ -1,7 +1,7 @@
-"""The Java side's jars: what PySpark does not bring, fetched once per user and checked at every start.
+"""The jars that PySpark does not include, fetched once per user and verified at every start.
 
-`jars.txt` pins each jar by coordinate and SHA-256. Ivy, which ships inside PySpark, resolves them from whatever
-registry the machine has; nothing here knows where that is.
+`jars.txt` pins each jar by coordinate and SHA-256. Ivy, which ships with PySpark, fetches them from the Maven registry
+that the machine is configured for.
 """
 
 import errno
@@ -24,13 +24,13 @@ from xml.sax.saxutils import quoteattr
 from holdfast.errors import StartError
 
 Progress = Callable[[int, int, str], None]
-"""Called with how many jars are done, how many there are, and the one just dealt with."""
+"""Called with the number of jars done, the total, and the name of the current one."""
 
 OLDEST_JAVA = 17
 
 FOUND = re.compile(r"found [^#\s]+#([^;\s]+);")
 FETCHED = re.compile(r"\[SUCCESSFUL \] [^#\s]+#([^;\s]+);")
-TELLING = re.compile(r"not found|FAILED|Exception|access error|unresolved", re.IGNORECASE)
+ERROR_LINE = re.compile(r"not found|FAILED|Exception|access error|unresolved", re.IGNORECASE)
 
 
 class JarSet(StrEnum):
@@ -55,7 +55,7 @@ class Jar:
 
 
 def silent(_done: int, _total: int, _name: str) -> None:
-    """The progress of someone who does not look."""
+    """Ignore progress messages."""
 
 
 @cache
@@ -78,35 +78,35 @@ def fetch_jars(
     ivy_settings: Path | None = None,
     progress: Progress = silent,
 ) -> tuple[Path, ...]:
-    """The paths of a set's jars, each with its pinned contents; asks the registry only for those not in the cache."""
+    """The paths of a set's jars, verified. Only jars missing from the cache are fetched from the registry."""
     wanted = pinned(which)
-    home = cache_dir / digest_of(wanted)
-    with told_of(cache_dir):
-        lacking = [jar for jar in wanted if not intact(home / jar.file_name, jar)]
-        if lacking:
-            home.mkdir(parents=True, exist_ok=True)
+    folder = cache_dir / digest_of(wanted)
+    with translate_errors(cache_dir):
+        missing = [jar for jar in wanted if not intact(folder / jar.file_name, jar)]
+        if missing:
+            folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=cache_dir, prefix="fetching-") as staging:
-                resolve(lacking, Path(staging), java=java, ivy_settings=ivy_settings, progress=progress)
-                for jar in lacking:
-                    os.replace(checked(Path(staging) / jar.file_name, jar), home / jar.file_name)
-    return tuple(home / jar.file_name for jar in wanted)
+                resolve(missing, Path(staging), java=java, ivy_settings=ivy_settings, progress=progress)
+                for jar in missing:
+                    os.replace(checked(Path(staging) / jar.file_name, jar), folder / jar.file_name)
+    return tuple(folder / jar.file_name for jar in wanted)
 
 
 @contextmanager
-def told_of(cache_dir: Path) -> Iterator[None]:
-    """What the system says of the folder, as an error that says what to do."""
+def translate_errors(cache_dir: Path) -> Iterator[None]:
+    """Translate file system errors to a `StartError` with a hint."""
     try:
         yield
     except OSError as cause:
         raise StartError(
-            f'the folder of the jars, "{cache_dir}", cannot be used',
+            f'the jar folder "{cache_dir}" cannot be used',
             detail=f"{cause}.",
-            hint="Check that it may be written and that its disk has space, or choose another: set jar_dir.",
+            hint="Check that it is writable and that its disk has space, or set jar_dir to another folder.",
         ) from cause
 
 
 def digest_of(jars: Iterable[Jar]) -> str:
-    """A short name for a list of jars: another list gets another folder, so releases do not disturb each other."""
+    """A short name for a list of jars; releases with different jars use different folders."""
     listed = "\n".join(f"{jar.organisation}:{jar.name}:{jar.revision}:{jar.sha256}" for jar in jars)
     return hashlib.sha256(listed.encode()).hexdigest()[:16]
 
@@ -124,44 +124,44 @@ def checked(path: Path, jar: Jar) -> Path:
         return path
     raise StartError(
         f"the jar {jar.file_name} is not the one this release was tested with",
-        detail=f"The registry gave other bytes than SHA-256 {jar.sha256}." if path.exists() else "Ivy did not give it.",
-        hint="Check which Maven registry this machine uses; a mirror may hold a damaged or replaced file.",
+        detail=f"The registry's file does not have SHA-256 {jar.sha256}." if path.exists() else "Ivy did not fetch it.",
+        hint="Check which Maven registry this machine uses; a mirror may have a damaged or replaced file.",
     )
 
 
 def resolve(jars: Sequence[Jar], into: Path, *, java: Path, ivy_settings: Path | None, progress: Progress) -> None:
-    """Have Ivy put the jars into a folder."""
+    """Fetch the jars into a folder with Ivy."""
     (into / "ivy.xml").write_text(ivy_module(jars), encoding="utf-8")
     command = [str(java), "-jar", str(ivy_jar()), "-ivy", str(into / "ivy.xml"), "-cache", str(into / "ivy-cache")]
     command += ["-confs", "default", "-retrieve", str(into / "[artifact]-[revision].[ext]")]
     if ivy_settings is not None:
         command += ["-settings", str(ivy_settings)]
-    said: list[str] = []
+    output: list[str] = []
     steps = 0
     progress(0, len(jars), "")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=into) as ivy:
         assert ivy.stdout is not None
         for line in ivy.stdout:
-            said.append(line.rstrip())
-            # Finding a jar (its POM and the POM's parents) takes longer than fetching it: each is half of the way.
+            output.append(line.rstrip())
+            # Resolving a jar, with its POM and the POM's parents, takes longer than fetching it: each is half a step.
             if step := FOUND.search(line) or FETCHED.search(line):
                 steps += 1
                 progress(min(steps // 2, len(jars)), len(jars), step[1])
-    if ivy.returncode != 0 and any(os.strerror(errno.ENOSPC) in line for line in said):
+    if ivy.returncode != 0 and any(os.strerror(errno.ENOSPC) in line for line in output):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(into))
     if ivy.returncode != 0:
         raise StartError(
             f"could not fetch {len(jars)} jars that Spark and Kafka need",
-            detail="\n".join(problems(said)),
-            hint="Check that this machine reaches a Maven registry. They are fetched once, then kept per user.",
+            detail="\n".join(problems(output)),
+            hint="Check that this machine can reach a Maven registry. The jars are fetched only once per user.",
         )
     progress(len(jars), len(jars), "")
 
 
-def problems(said: Sequence[str]) -> Sequence[str]:
-    """What Ivy said that explains a failure."""
-    telling = dict.fromkeys(line.strip(" \t:") for line in said if TELLING.search(line))
-    return [*telling][-10:] or [line for line in said if line.strip()][-10:]
+def problems(output: Sequence[str]) -> Sequence[str]:
+    """The lines of Ivy's output that explain a failure."""
+    found = dict.fromkeys(line.strip(" \t:") for line in output if ERROR_LINE.search(line))
+    return [*found][-10:] or [line for line in output if line.strip()][-10:]
 
 
 def ivy_module(jars: Sequence[Jar]) -> str:
@@ -178,27 +178,27 @@ def ivy_module(jars: Sequence[Jar]) -> str:
 
 
 def ivy_jar() -> Path:
-    """The Ivy inside PySpark, found without importing PySpark."""
+    """The Ivy jar of PySpark, found without importing PySpark."""
     spec = find_spec("pyspark")
     found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec and spec.origin else []
     if not found:
         raise StartError(
-            "PySpark is not installed, or has no Ivy", hint="Install the package again: pip install holdfast."
+            "PySpark is not installed, or does not contain Ivy", hint="Install the package again: pip install holdfast."
         )
     return found[-1]
 
 
 def find_java(java_home: Path | None = None) -> Path:
-    """The `java` to run, of release 17 or later: of `java_home` when given, else the first on the path."""
+    """The `java` executable, release 17 or later: that of `java_home` if set, else the first one on the PATH."""
     named = str(java_home / "bin" / "java") if java_home else "java"
     found = shutil.which(named)
-    install = f"Install Java {OLDEST_JAVA} or later (for example Eclipse Temurin), or set JAVA_HOME to where it is."
+    install = f"Install Java {OLDEST_JAVA} or later (for example Eclipse Temurin), or set JAVA_HOME to its folder."
     if found is None:
-        raise StartError(f'Java is needed, and "{named}" is not there', hint=install)
+        raise StartError(f'Java is required, but "{named}" was not found', hint=install)
     java = Path(found)
     if (release := java_release(java)) < OLDEST_JAVA:
         raise StartError(
-            f"Java {OLDEST_JAVA} or later is needed, and this is Java {release}",
+            f"Java {OLDEST_JAVA} or later is required, but this is Java {release}",
             detail=f'It was found at "{java.resolve()}".',
             hint=install,
         )
@@ -206,16 +206,16 @@ def find_java(java_home: Path | None = None) -> Path:
 
 
 def java_release(java: Path) -> int:
-    """The feature release of a `java`: read from its home when that tells, for starting it takes long."""
-    told = java.resolve().parent.parent / "release"
-    text = told.read_text("utf-8", errors="replace") if told.is_file() else said_version(java)
+    """The feature release of a `java`, read from its `release` file if there is one, because starting Java is slow."""
+    file = java.resolve().parent.parent / "release"
+    text = file.read_text("utf-8", errors="replace") if file.is_file() else version_output(java)
     found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
     if found is None:
-        raise StartError(f'"{java}" does not say which Java it is', detail=text.strip()[:500] or None)
+        raise StartError(f'the Java version of "{java}" is unknown', detail=text.strip()[:500] or None)
     return int(found[1])
 
 
-def said_version(java: Path) -> str:
+def version_output(java: Path) -> str:
     try:
         return subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
     except (OSError, subprocess.TimeoutExpired) as cause:

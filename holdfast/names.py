@@ -15,13 +15,18 @@ HoldId = NewType("HoldId", str)
 PLAIN = re.compile(r"[A-Z_][A-Z0-9_]*\Z")
 
 
+def table_query_id(table: str) -> QueryId:
+    """The id of the query that reads a table's topic into the store; a derived table has its own query instead."""
+    return QueryId(f"TABLE_{table}")
+
+
 def quote(name: str) -> str:
-    """A name inside back-quotes, as plans and schemas write it."""
+    """A name in back quotes, as plans and schemas write it."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def folded(text: str) -> str:
-    """The name that a statement means by a text: quoted as it is, else in upper case."""
+    """The name that an identifier refers to: without its quotes if quoted, else in upper case."""
     if len(text) > 2 and text[0] in '`"' and text[-1] == text[0]:
         return text[1:-1].replace(text[0] * 2, text[0])
     return text.upper()

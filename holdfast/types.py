@@ -1,7 +1,6 @@
-"""SQL types and their one text form.
+"""SQL types and their text form.
 
-The text form is what plans store (``ARRAY<STRUCT<`A` INTEGER>>``); reading it back belongs to
-`holdfast.runtime.expressions.parse`, which has the grammar.
+Plans store types in this form (``ARRAY<STRUCT<`A` INTEGER>>``); `holdfast.runtime.expressions.parse` parses it.
 """
 
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ class Decimal:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A list of one type."""
+    """A list of elements of one type."""
 
     element: "SqlType"
 
@@ -47,7 +46,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Keys of one type to values of another."""
+    """A map from keys of one type to values of another."""
 
     key: "SqlType"
     value: "SqlType"
@@ -58,7 +57,7 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class StructField:
-    """One named part of a STRUCT."""
+    """A named field of a STRUCT."""
 
     name: str
     type: "SqlType"
@@ -87,7 +86,7 @@ def is_number(type_: SqlType) -> bool:
 
 
 def is_scalar(type_: SqlType) -> bool:
-    """True for every type that has no parts."""
+    """True for every type except ARRAY, MAP and STRUCT."""
     return isinstance(type_, (Scalar, Decimal))
 
 
@@ -96,7 +95,7 @@ HEADERS = Array(Struct((StructField("KEY", Scalar.STRING), StructField("VALUE", 
 
 
 class Role(Enum):
-    """What a column is for its relation."""
+    """The role of a column in its relation."""
 
     VALUE = ""
     KEY = "KEY"
@@ -122,7 +121,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The columns of a relation, key columns wherever they were declared."""
+    """The columns of a relation in declaration order; key columns may come anywhere."""
 
     columns: tuple[Column, ...]
 
@@ -140,7 +139,7 @@ class Schema:
 
     @property
     def row(self) -> tuple[Column, ...]:
-        """The value columns as rows have them: those of headers are behind the others."""
+        """The value columns in the order of stored rows: header columns come last."""
         return (*self.value, *(Column(c.name, c.type) for c in self.headers))
 
     def find(self, name: str) -> Column | None:

@@ -1,4 +1,4 @@
-"""What all tests share: one Spark and one broker for the whole run. Names of their own keep tests apart."""
+"""Shared by all tests: one Spark and one broker for the whole run. Unique names keep tests apart."""
 
 import itertools
 import os
@@ -7,22 +7,39 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from lanes import (
+    pytest_collection_modifyitems,
+    pytest_terminal_summary,
+    pytest_unconfigure,
+    pytest_xdist_make_scheduler,
+)
 from pyspark.sql import SparkSession
 
 from holdfast.app import Service
-from holdfast.config import Settings, load
+from holdfast.config import SPARK_SUBMIT_OPTIONS, Settings, load
 from holdfast.jars import JarSet, fetch_jars, find_java
-from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.broker import EmbeddedBroker
-from holdfast.kafka.clients import spark_kafka_options
-from holdfast.kafka.consumer import RangeReader
+from holdfast.kafka.client_properties import spark_kafka_options
+from holdfast.kafka.librdkafka.admin import Admin
+from holdfast.kafka.librdkafka.cluster import KafkaCluster
+from holdfast.kafka.librdkafka.consumer import RangeReader
+from holdfast.kafka.port import TopicSpec
 from holdfast.names import ServiceId, TopicName
-from holdfast.runtime.spark.archiving import spark_archive
+from holdfast.runtime.spark.archive import spark_archive
 from holdfast.runtime.spark.engine import Engine
-from holdfast.runtime.spark.session import BRIEF, JAVA_OPTIONS, Sessions, open_sessions
+from holdfast.runtime.spark.session import BRIEF, Sessions, open_sessions
 from holdfast.runtime.store.duckdb.store import open_store
 
-os.environ.setdefault(JAVA_OPTIONS, BRIEF)
+__all__ = [
+    "pytest_collection_modifyitems",
+    "pytest_terminal_summary",
+    "pytest_unconfigure",
+    "pytest_xdist_make_scheduler",
+]
+
+# Helper modules in these folders also assert; rewriting makes their failures show the values.
+pytest.register_assert_rewrite("client", "conformance", "coordinator", "e2e", "runtime", "server", "serving")
+os.environ.setdefault(SPARK_SUBMIT_OPTIONS, BRIEF)
 numbers = itertools.count(1)
 
 
@@ -74,21 +91,27 @@ def kafka_engine(sessions: Sessions, broker: EmbeddedBroker) -> Engine:
 
 @pytest.fixture
 def settings(broker: EmbeddedBroker, tmp_path: Path) -> Settings:
-    """Settings of a server of its own: a new service id, the shared broker."""
+    """Settings of a separate server: a new service id, the shared broker."""
     own = load({"data_dir": tmp_path / "data"}, environment={})
     return replace(own.at_kafka(broker.bootstrap), service_id=ServiceId(f"test{next(numbers)}"))
 
 
 @pytest.fixture
-def admin(settings: Settings) -> Admin:
-    return Admin(settings)
+def kafka(settings: Settings) -> Iterator[KafkaCluster]:
+    """The clients of the shared broker."""
+    cluster = KafkaCluster(settings)
+    yield cluster
+    cluster.close()
 
 
 @pytest.fixture
-def ranges(settings: Settings, admin: Admin) -> Iterator[RangeReader]:
-    reader = RangeReader(settings, admin)
-    yield reader
-    reader.close()
+def admin(kafka: KafkaCluster) -> Admin:
+    return kafka.topics
+
+
+@pytest.fixture
+def ranges(kafka: KafkaCluster) -> RangeReader:
+    return kafka.ranges
 
 
 @pytest.fixture
@@ -103,7 +126,7 @@ def new_topic(admin: Admin) -> Callable[..., TopicName]:
 
 @pytest.fixture
 def service(settings: Settings, sessions: Sessions) -> Iterator[Service]:
-    """A whole server without its HTTP, on the shared Spark and broker."""
-    started = Service(settings, sessions, open_store(settings.data_dir / "store"))
+    """A complete server without HTTP, on the shared Spark and broker."""
+    started = Service(settings, sessions, open_store(settings.data_dir / "store"), KafkaCluster(settings))
     yield started
     started.stop()

@@ -22,7 +22,7 @@ BLOCK = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.D
 COMMANDS = ("datagen", "status", "backup", "restore")
 """The commands of a page that are run; the others start a server or open a shell."""
 WAIT_SECONDS = 90.0
-ASKED = ("SELECT", "SHOW")
+REPEATABLE = ("SELECT", "SHOW")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Block:
     kind: str
     text: str
     shows: str | None
-    """What the block after it says that it shows."""
+    """The output that the following block shows."""
 
 
 def blocks(page: Path) -> Iterator[Block]:
@@ -41,7 +41,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 class Reader:
-    """Someone who does what a page says, with one server."""
+    """Follows the instructions of a page with one server."""
 
     def __init__(self, url: str, kafka: str) -> None:
         self._url, self._kafka = url, kafka
@@ -62,16 +62,16 @@ class Reader:
                     self.ran += 1
 
     def _sql(self, block: Block) -> None:
-        """What is compared is asked until it is as shown: results come some moments after their records."""
+        """Run the SQL, and repeat queries until the output is as shown: results may lag behind their records."""
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
-            shown, told, ok = self._session(block.text)
-            assert ok or "still building" in told, f"{block.text}\n{told}"
-            if ok and (block.shows is None or shown == block.shows):
+            output, errors, ok = self._session(block.text)
+            assert ok or "still building" in errors, f"{block.text}\n{errors}"
+            if ok and (block.shows is None or output == block.shows):
                 self.ran += 1
                 return
-            assert block.text.lstrip().startswith(ASKED), f"{block.text}\nshows:\n{shown}\nnot:\n{block.shows}"
-            assert time.monotonic() < deadline, f"{block.text}\nshows:\n{shown}{told}\nnot:\n{block.shows}"
+            assert block.text.lstrip().startswith(REPEATABLE), f"{block.text}\nshows:\n{output}\nnot:\n{block.shows}"
+            assert time.monotonic() < deadline, f"{block.text}\nshows:\n{output}{errors}\nnot:\n{block.shows}"
             time.sleep(0.2)
 
     def _session(self, text: str) -> tuple[str, str, bool]:

@@ -45,14 +45,14 @@ def test_archives_that_nothing_uses_go(tmp_path: Path):
         file.write_bytes(b"")
     for file in (old, other):
         subprocess.run(["touch", "-d", "40 days ago", file], check=True)
-    with making(tmp_path / "classes-3.jsa") as told:
-        made = Path(told[0].removeprefix(MADE))
+    with making(tmp_path / "classes-3.jsa") as messages:
+        made = Path(messages[0].removeprefix(MADE))
         made.write_bytes(b"archive")
     assert (tmp_path / "classes-3.jsa").read_bytes() == b"archive"
     assert sorted(tmp_path.iterdir()) == [new, tmp_path / "classes-3.jsa", other]
 
 
 def test_a_jvm_that_leaves_no_archive_is_told(tmp_path: Path):
-    with pytest.raises(StartError, match="no archive"), making(tmp_path / "classes.jsa"):
+    with pytest.raises(StartError, match="did not write a class archive"), making(tmp_path / "classes.jsa"):
         pass
     assert not list(tmp_path.iterdir())

@@ -5,7 +5,7 @@ import pytest
 
 from holdfast.config import SETTINGS, Settings, load
 from holdfast.errors import ConfigError
-from holdfast.kafka.clients import kafka_client, spark_kafka_options
+from holdfast.kafka.client_properties import kafka_client, spark_kafka_options
 
 
 @pytest.fixture(autouse=True)
@@ -86,8 +86,8 @@ def test_properties_of_kafka_and_spark_are_merged_over_the_sources():
         ("", {}, {"kafka": "host"}, "must be host:port", "the flag --kafka", None),
         ("", {}, {"service_id": "a b"}, "letters, digits", "--service-id", None),
         ("", {}, {"store_memory": "lots"}, 'such as "2GB"', "--store-memory", None),
-        ('data_dir = ""', {}, {}, "must be a text", "holdfast.toml", None),
-        ("[kafka]\nssl.ca.location = [1]", {}, {}, '"ssl.ca.location" has none', "[kafka] of the file", None),
+        ('data_dir = ""', {}, {}, "must be a non-empty string", "holdfast.toml", None),
+        ("[kafka]\nssl.ca.location = [1]", {}, {}, '"ssl.ca.location" is none of these', "[kafka] of the file", None),
         ("spark = 3", {}, {}, 'setting "spark"', "holdfast.toml", "spark"),
     ],
 )
@@ -108,7 +108,7 @@ def test_a_named_file_must_be_there_and_be_toml():
 
 
 def test_security_for_no_kafka_is_an_error():
-    with pytest.raises(ConfigError, match="no Kafka to use it with"):
+    with pytest.raises(ConfigError, match="is set without a Kafka cluster"):
         load(environment={"HOLDFAST_KAFKA_SECURITY_PROTOCOL": "SSL"})
 
 
@@ -127,7 +127,7 @@ OAUTH = "org.apache.kafka.common.security.oauthbearer"
 
 
 @pytest.mark.parametrize(
-    ("told", "java"),
+    ("configured", "java"),
     [
         ({}, {}),
         ({"security.protocol": "SSL"}, {"security.protocol": "SSL"}),
@@ -182,15 +182,15 @@ OAUTH = "org.apache.kafka.common.security.oauthbearer"
         ({"socket.keepalive.enable": "true"}, {}),
     ],
 )
-def test_sparks_kafka_client_gets_the_same_security(told, java):
+def test_sparks_kafka_client_gets_the_same_security(configured, java):
     file("CERT", "cert.pem")
     file("KEY", "key.pem")
     options = {f"kafka.{name}": value for name, value in java.items()}
-    assert spark_kafka_options(at_kafka(told)) == {"kafka.bootstrap.servers": "k:9092", **options}
+    assert spark_kafka_options(at_kafka(configured)) == {"kafka.bootstrap.servers": "k:9092", **options}
 
 
 @pytest.mark.parametrize(
-    ("told", "ours"),
+    ("configured", "ours"),
     [
         ({"sasl.mechanism": "PLAIN", "sasl.username": "u"}, {"sasl.mechanism": "PLAIN", "sasl.username": "u"}),
         (
@@ -206,25 +206,43 @@ def test_sparks_kafka_client_gets_the_same_security(told, java):
         ({"client.id": "mine"}, {"client.id": "mine"}),
     ],
 )
-def test_our_own_client_understands_javas_names(told, ours):
+def test_our_own_client_understands_javas_names(configured, ours):
     expected = {"bootstrap.servers": "k:9092", "client.id": "holdfast-default", **ours}
-    assert kafka_client(at_kafka(told)) == expected
+    assert kafka_client(at_kafka(configured)) == expected
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("configured", "message"),
     [
         ({"sasl.mechanim": "PLAIN"}, '"sasl.mechanim" does not exist'),
         ({"ssl.certificate.location": "/no/such", "ssl.key.pem": "K"}, '"ssl.certificate.location" cannot be read'),
         ({"enable.ssl.certificate.verification": "false"}, "always checks them"),
     ],
 )
-def test_what_spark_cannot_be_told_is_an_error(told, message):
+def test_what_spark_cannot_be_told_is_an_error(configured, message):
     with pytest.raises(ConfigError, match=message):
-        spark_kafka_options(at_kafka(told))
+        spark_kafka_options(at_kafka(configured))
 
 
 def test_java_key_stores_are_refused_with_a_way_out():
     with pytest.raises(ConfigError, match="must be a PEM file") as raised:
         kafka_client(at_kafka({"ssl.truststore.location": "/trust.jks"}))
     assert "ssl.ca.location" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "db.example"])
+def test_a_server_beyond_loopback_has_to_be_wanted(tmp_path: Path, host: str) -> None:
+    with pytest.raises(ConfigError, match="reachable from other machines") as raised:
+        load({"data_dir": tmp_path, "http_host": host}, environment={})
+    assert "--insecure" in (raised.value.hint or "")
+    assert load({"data_dir": tmp_path, "http_host": host, "insecure": True}, environment={}).http_host == host
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_loopback_needs_no_more(tmp_path: Path, host: str) -> None:
+    assert load({"data_dir": tmp_path, "http_host": host}, environment={}).is_local
+
+
+def test_names_are_separated_by_commas(tmp_path: Path) -> None:
+    found = load({"data_dir": tmp_path}, environment={"HOLDFAST_HTTP_NAMES": "a.example, b.example"})
+    assert found.http_names == ("a.example", "b.example")

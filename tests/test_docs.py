@@ -16,14 +16,17 @@ import pytest
 from holdfast.app import Service
 from holdfast.config import Settings
 from holdfast.errors import ReadError
-from holdfast.server.serve import listen, running
-from holdfast.serving.printed import Printer
-from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundAssertTopic, BoundExplain, BoundInsert, BoundSelect, BoundSubscribe, SelectKind
-from holdfast.sql.manual import MANUAL
-from holdfast.sql.parse import ParsedStatement, statements
-from holdfast.sql.session import KNOWN as PROPERTIES
-from holdfast.sql.statements import (
+from holdfast.server.http.server import listen, running
+from holdfast.serving.printer import Printer
+from holdfast.sql.bind.assert_topic import BoundAssertTopic
+from holdfast.sql.bind.insert import BoundInsert
+from holdfast.sql.bind.statement import BoundExplain, bind
+from holdfast.sql.properties.session import KNOWN as PROPERTIES
+from holdfast.sql.read.select import BoundSelect, SelectKind
+from holdfast.sql.read.subscribe import BoundSubscribe
+from holdfast.sql.syntax.manual import MANUAL
+from holdfast.sql.syntax.parse import ParsedStatement, statements
+from holdfast.sql.syntax.statements import (
     Define,
     Describe,
     DescribeFunction,
@@ -34,11 +37,11 @@ from holdfast.sql.statements import (
     Undefine,
     UnsetProperty,
 )
-from holdfast.sql.variables import Script
+from holdfast.sql.syntax.variables import Script
 from holdfast.types import Scalar
 
 DOCS = Path(__file__).parents[1] / "docs"
-TEXTS = [page.read_text() for page in sorted(DOCS.glob("*.md"))]
+TEXTS = [page.read_text() for page in sorted(DOCS.rglob("*.md"))]
 NAMES = sorted(
     {n for text in TEXTS for n in re.findall(r"`(holdfast(?:\.\w+)+)`", text)} - {"holdfast.toml", *PROPERTIES}
 )
@@ -65,6 +68,22 @@ def test_the_pages_that_the_readme_links_to_exist() -> None:
     assert [link for link in links if not (root / link).exists() and "benchmarks" not in link] == []
 
 
+def test_the_files_that_the_contributing_guide_names_exist() -> None:
+    root = DOCS.parent
+    named = set(re.findall(r"`((?:holdfast|tests|docs)/[\w./]+)`", (root / "CONTRIBUTING.md").read_text()))
+    assert len(named) > 15
+    assert [name for name in sorted(named) if not (root / name).exists()] == []
+
+
+def test_a_ddl_statement_is_in_the_files_that_the_contributing_guide_lists() -> None:
+    root = DOCS.parent
+    guide = (root / "CONTRIBUTING.md").read_text()
+    package = (file for file in (root / "holdfast").rglob("*.*") if file.suffix in {".py", ".lark"})
+    having = {file for file in package if re.search(r"\b(?:DropType|drop_type)\b", file.read_text("utf-8"))}
+    assert having == {file for file in having if f"`{file.relative_to(root)}`" in guide}
+    assert len(having) == 8
+
+
 def test_every_example_of_the_sql_page_runs_in_order(service: Service, settings: Settings) -> None:
     """Pulls wait for what was inserted before them, as a reader of the page would."""
     page = (DOCS / "sql.md").read_text()
@@ -80,7 +99,7 @@ def test_every_example_of_the_sql_page_runs_in_order(service: Service, settings:
                     case Undefine(name):
                         del variables[name.text]
                     case Show() | Describe() | DescribeFunction() | SetProperty() | UnsetProperty():
-                        answers[parsed.text] = [_told(client, parsed, variables)]
+                        answers[parsed.text] = [_entity(client, parsed, variables)]
                     case _:
                         answers[parsed.text] = _run(service, parsed)
     assert "pageviews over 400" in service.catalog.object("SLOWER").statement
@@ -95,22 +114,22 @@ def test_every_example_of_the_sql_page_runs_in_order(service: Service, settings:
     _check_looking_around({text: rows[0] for text, rows in answers.items() if rows and "@type" in rows[0]})
 
 
-def _check_looking_around(told: dict[str, dict[str, Any]]) -> None:
-    """The page's SHOW and DESCRIBE tell of what the page has made."""
-    names = {each["name"] for each in told["SHOW STREAMS"]["streams"]}
+def _check_looking_around(shown: dict[str, dict[str, Any]]) -> None:
+    """The page's SHOW and DESCRIBE show what the page has created."""
+    names = {each["name"] for each in shown["SHOW STREAMS"]["streams"]}
     assert names >= {"PAGEVIEWS", "VISITED_PAGES", "SLOW_VIEWS"}
-    assert {each["name"] for each in told["SHOW STREAMS EXTENDED"]["sourceDescriptions"]} == names
-    tables = {each["name"] for each in told["LIST TABLES"]["tables"]}
+    assert {each["name"] for each in shown["SHOW STREAMS EXTENDED"]["sourceDescriptions"]} == names
+    tables = {each["name"] for each in shown["LIST TABLES"]["tables"]}
     assert tables >= {"USERS", "USER_NAMES", "VIEWS_PER_USER"}
-    assert {each["name"] for each in told["DESCRIBE TABLES"]["sourceDescriptions"]} == tables
-    assert "pageviews" in {each["name"] for each in told["SHOW TOPICS EXTENDED"]["topics"]}
-    assert any("command_topic" in each["name"] for each in told["SHOW ALL TOPICS"]["topics"])
-    described = told["DESCRIBE views_per_user"]["sourceDescription"]
+    assert {each["name"] for each in shown["DESCRIBE TABLES"]["sourceDescriptions"]} == tables
+    assert "pageviews" in {each["name"] for each in shown["SHOW TOPICS EXTENDED"]["topics"]}
+    assert any("command_topic" in each["name"] for each in shown["SHOW ALL TOPICS"]["topics"])
+    described = shown["DESCRIBE views_per_user"]["sourceDescription"]
     assert [field["name"] for field in described["fields"]] == ["USER", "VIEWS", "MS", "SLOWEST", "MEAN"]
-    assert told["DESCRIBE FUNCTION substring"]["name"] == "SUBSTRING"
-    assert {"name": "LEAST", "value": "400"} in told["SHOW VARIABLES"]["variables"]
-    assert "ADDRESS" in told["SHOW TYPES"]["types"]
-    fields = {field["name"]: field["schema"] for field in told["DESCRIBE labelled"]["sourceDescription"]["fields"]}
+    assert shown["DESCRIBE FUNCTION substring"]["name"] == "SUBSTRING"
+    assert {"name": "LEAST", "value": "400"} in shown["SHOW VARIABLES"]["variables"]
+    assert "ADDRESS" in shown["SHOW TYPES"]["types"]
+    fields = {field["name"]: field["schema"] for field in shown["DESCRIBE labelled"]["sourceDescription"]["fields"]}
     assert fields["GROSS"]["parameters"] == {"precision": 14, "scale": 4}
     assert [fields[name]["type"] for name in ("PRICES", "TAGS", "LETTERS")] == ["MAP", "ARRAY", "INTEGER"]
 
@@ -165,7 +184,7 @@ def _run(service: Service, parsed: ParsedStatement) -> list[dict[str, object]]:
     return []
 
 
-def _told(client: httpx.Client, parsed: ParsedStatement, variables: Mapping[str, str]) -> dict[str, Any]:
+def _entity(client: httpx.Client, parsed: ParsedStatement, variables: Mapping[str, str]) -> dict[str, Any]:
     """The entity with which the server answers a statement."""
     response = client.post("/ksql", json={"ksql": f"{parsed.text};", "sessionVariables": variables})
     assert response.status_code == 200, response.text
@@ -205,9 +224,9 @@ def _answered(client: httpx.Client, method: str, path: str, body: str, expected:
     deadline = time.monotonic() + 90
     while True:
         response = client.request(method, path, content=body)
-        told = _texts(response.text)
-        if told == expected or time.monotonic() > deadline:
-            return told
+        shown = _texts(response.text)
+        if shown == expected or time.monotonic() > deadline:
+            return shown
         if expected is None:
             assert response.status_code == 200, response.text
             return None

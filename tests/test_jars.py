@@ -55,16 +55,16 @@ def test_a_damaged_and_a_missing_jar_are_fetched_again_and_no_other(fetched):
     others = {path: path.stat().st_ino for path in home.iterdir() if path not in (damaged, missing)}
     damaged.write_bytes(b"not a jar")
     missing.unlink()
-    told = []
+    calls = []
     paths = fetch_jars(
-        JarSet.SPARK, fetched, java=find_java(), progress=lambda done, total, name: told.append((done, total, name))
+        JarSet.SPARK, fetched, java=find_java(), progress=lambda done, total, name: calls.append((done, total, name))
     )
     assert all(jars.intact(path, jar) for path, jar in zip(paths, pinned(JarSet.SPARK), strict=True))
     assert {path: path.stat().st_ino for path in others} == others
-    assert told[0] == (0, 2, "")
-    assert told[-1] == (2, 2, "")
-    assert {name for _, _, name in told} >= {"commons-pool2"}
-    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
+    assert calls[0] == (0, 2, "")
+    assert calls[-1] == (2, 2, "")
+    assert {name for _, _, name in calls} >= {"commons-pool2"}
+    assert [done for done, _, _ in calls] == sorted(done for done, _, _ in calls)
     assert sorted(path.name for path in fetched.iterdir()) == [home.name]
 
 
@@ -91,7 +91,7 @@ def test_other_bytes_than_pinned_are_refused(tmp_path):
 def test_a_folder_of_jars_that_cannot_be_used_is_told_with_what_to_do(tmp_path):
     (tmp_path / "file").touch()
     for unusable in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nowhere")):
-        with pytest.raises(StartError, match=f'"{unusable}", cannot be used') as raised:
+        with pytest.raises(StartError, match=f'"{unusable}" cannot be used') as raised:
             fetch_jars(JarSet.SPARK, unusable, java=find_java())
         assert "set jar_dir" in (raised.value.hint or "")
 
@@ -124,17 +124,18 @@ def test_java_releases_are_told_apart(version, release, tmp_path):
 
 def test_a_java_that_is_too_old_or_missing_is_told_with_what_to_do(tmp_path):
     fake_java(tmp_path, "11.0.2")
-    with pytest.raises(StartError, match="Java 17 or later is needed, and this is Java 11") as raised:
+    with pytest.raises(StartError, match="Java 17 or later is required, but this is Java 11") as raised:
         find_java(tmp_path)
     assert "JAVA_HOME" in (raised.value.hint or "")
-    with pytest.raises(StartError, match="is not there"):
+    with pytest.raises(StartError, match="was not found"):
         find_java(tmp_path / "nowhere")
 
 
 def test_crash_points():
     assert len(CRASH_POINTS) == 16
     reach = (
-        "from holdfast.crash import crash_point\nfor n in range(3): print(n, flush=True); crash_point('before_produce')"
+        "from holdfast.config import armed_crash_point\nfrom holdfast.crash import arm, crash_point\n"
+        "arm(armed_crash_point())\nfor n in range(3): print(n, flush=True); crash_point('before_produce')"
     )
 
     def run(armed: str | None) -> tuple[int, str, str]:
@@ -148,4 +149,4 @@ def test_crash_points():
     assert run("before_produce")[:2] == (-9, "0\n")
     assert run("before_produce:3")[:2] == (-9, "0\n1\n2\n")
     assert "Did you mean" in run("befor_produce")[2]
-    assert "n from 1" in run("before_produce:0")[2]
+    assert "n of at least 1" in run("before_produce:0")[2]

@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[1]
 RUNS = """
 from holdfast.cli.main import app
 from holdfast.jars import JarSet, pinned
-from holdfast.sql.parse import parse
-from holdfast.sql.synopsis import synopses
+from holdfast.sql.syntax.parse import parse
+from holdfast.sql.syntax.synopsis import synopses
 import holdfast
 
 print(holdfast.__file__)
@@ -43,7 +43,11 @@ def test_the_wheel_has_what_the_package_reads(wheel: Path) -> None:
         for ending in ("lark", "txt", "java")
         for file in (ROOT / "holdfast").rglob(f"*.{ending}")
     }
-    assert {"holdfast/sql/grammar.lark", "holdfast/runtime/expressions/grammar.lark", "holdfast/jars.txt"} <= read
+    assert {
+        "holdfast/sql/syntax/grammar.lark",
+        "holdfast/runtime/expressions/grammar.lark",
+        "holdfast/jars.txt",
+    } <= read
     assert "holdfast/runtime/spark/DriverTask.java" in read
     assert read <= names
     assert "holdfast/py.typed" in names

@@ -9,16 +9,19 @@ import pytest
 
 from holdfast.app import Service
 from holdfast.config import Settings, load
-from holdfast.kafka.admin import Admin
 from holdfast.kafka.broker import EmbeddedBroker
+from holdfast.kafka.librdkafka.admin import Admin
+from holdfast.kafka.librdkafka.cluster import KafkaCluster
 from holdfast.names import ServiceId
 from holdfast.runtime.spark.session import Sessions
 from holdfast.runtime.store.duckdb.store import open_store
-from holdfast.server.serve import listen, running
+from holdfast.server.http.server import listen, running
 from tests.pages import Reader
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 PAGES = {
+    "readme": 6,
     "quickstart": 10,
     "streams": 13,
     "tables": 15,
@@ -61,11 +64,11 @@ def test_a_page_can_be_followed(
     page: str, own_settings: Settings, sessions: Sessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    service = Service(own_settings, sessions, open_store(own_settings.data_dir / "store"))
+    service = Service(own_settings, sessions, open_store(own_settings.data_dir / "store"), KafkaCluster(own_settings))
     try:
         with running(service, listen(own_settings)) as server:
             reader = Reader(server.url, str(own_settings.kafka))
-            reader.follow(DOCS / f"{page}.md")
+            reader.follow(ROOT / "README.md" if page == "readme" else DOCS / f"{page}.md")
     finally:
         service.stop()
     assert reader.ran >= PAGES[page]
@@ -77,7 +80,7 @@ def test_the_pages_that_are_made_from_the_code_have_all_of_it() -> None:
 
     from holdfast.errors import HoldfastError, UnknownColumn
     from holdfast.runtime.functions.registry import functions
-    from holdfast.sql.synopsis import synopses
+    from holdfast.sql.syntax.synopsis import synopses
 
     statements, function_list, errors = page("statements.md"), page("functions.md"), page("errors.md")
     squeezed = " ".join(statements.split())

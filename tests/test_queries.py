@@ -29,8 +29,8 @@ class Case:
 
 def cases(text: str) -> Iterator[Case]:
     for part in re.split(r"^=== ", text, flags=re.MULTILINE)[1:]:
-        given, _, expected = part.partition("\n----\n")
-        head, *ticks = re.split(r"^>>>$", given, flags=re.MULTILINE)
+        inputs, _, expected = part.partition("\n----\n")
+        head, *ticks = re.split(r"^>>>$", inputs, flags=re.MULTILINE)
         title, _, sql = head.partition("\n")
         yield Case(title.strip(), sql, [lines(tick) for tick in ticks], lines(expected))
 
@@ -127,9 +127,9 @@ def shown_records(sent: list[Sent], expected: list[tuple[str, str, int | None]])
 
 
 @pytest.mark.parametrize("case", list(all_cases()))
-def test_query(case: Case, engine, tmp_path):
+def test_query(case: Case, engine):
     expected = read_expected(case.expected)
-    driver = Driver(engine, tmp_path)
+    driver = Driver(engine)
     try:
         if expected.error is not None:
             with pytest.raises(HoldfastError) as raised:

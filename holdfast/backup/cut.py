@@ -1,18 +1,18 @@
-"""A data folder at one moment: which files, and how much of each, a backup has to copy while the server runs on."""
+"""A consistent cut of a data folder: which files, and how much of each, to copy while the server keeps running."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.backup.copying import Progress, copy, new_folder
+from holdfast.backup.files import Progress, copy, new_folder
 from holdfast.backup.manifest import FILE, About, BackedUp, Manifest
 from holdfast.errors import BackupError
 
 
 @dataclass(frozen=True, slots=True)
 class CutFile:
-    """A file to copy: where it is, where it belongs in a data folder, and how much of it counts."""
+    """A file to copy: its location, its path in a data folder, and how many of its bytes belong to the cut."""
 
     source: str
     path: str
@@ -21,7 +21,7 @@ class CutFile:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What a server gives to be copied, until it is told that this is done or it was not asked for `seconds`."""
+    """The files that a server pins for a backup, until the backup ends or sends no keep-alive for `seconds`."""
 
     id: str
     seconds: float
@@ -37,20 +37,20 @@ class Cut:
         return asdict(self)
 
     @staticmethod
-    def decode(told: Mapping[str, Any]) -> "Cut":
-        files = [CutFile(**file) for file in told["files"]]
-        return Cut(told["id"], told["seconds"], told["data_dir"], About.of(told["about"]), files)
+    def decode(document: Mapping[str, Any]) -> "Cut":
+        files = [CutFile(**file) for file in document["files"]]
+        return Cut(document["id"], document["seconds"], document["data_dir"], About.of(document["about"]), files)
 
 
 def make_backup(cut: Cut, target: Path, progress: Progress, finish: Callable[[], None]) -> Manifest:
-    """Copy a cut. `finish` is called when all is copied, and raises if the server did not keep it for so long."""
+    """Copy a cut. `finish` is called after the last file, and raises if the server has already released the cut."""
     data_dir = Path(cut.data_dir)
-    absent = next((file for file in cut.files if not (data_dir / file.source).exists()), None)
-    if absent is not None:
+    missing = next((file for file in cut.files if not (data_dir / file.source).exists()), None)
+    if missing is not None:
         raise BackupError(
             "the server's data folder cannot be read from here",
-            detail=f'"{data_dir / absent.source}" is not there.',
-            hint="Run holdfast backup on the machine of the server, as a user who can read its data folder.",
+            detail=f'"{data_dir / missing.source}" does not exist.',
+            hint="Run holdfast backup on the server's machine, as a user who can read its data folder.",
         )
     with new_folder(target) as partial:
         copied = [

@@ -1,4 +1,4 @@
-"""What a backup is: the file `manifest.json`, which is written last and names all others with their checksums."""
+"""The manifest of a backup: `manifest.json`, written last, lists all other files with their checksums."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,12 @@ from holdfast.names import ServiceId, StoreId
 
 FILE = "manifest.json"
 FORMAT = 1
-"""A backup of a newer format is refused."""
+"""Backups of another format are rejected."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackedUp:
-    """A file of a backup, by its place in the data folder."""
+    """A file of a backup, by its path in the data folder."""
 
     path: str
     bytes: int
@@ -25,7 +25,7 @@ class BackedUp:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Where a partition ended as of the backup's time."""
+    """The end offset of a partition as of the backup's time."""
 
     topic: str
     partition: int
@@ -34,31 +34,33 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What the backup is of, and as of which time."""
+    """The service that was backed up, and as of which time."""
 
     release: str
     service_id: ServiceId
     store_id: StoreId
     time: int
-    """The last tick that it has."""
+    """The time of the last tick in the backup."""
     made_at: str
     kafka_cluster: str
     embedded: bool
-    """Whether it has the topics, too."""
+    """Whether the backup contains the topics of an embedded broker."""
     read: tuple[Reached, ...]
-    """How far the topics were read."""
+    """The offsets up to which source topics were read."""
     published: tuple[Reached, ...]
-    """How far the sink topics were known to be written."""
+    """The offsets up to which sink topics were known to be published."""
 
     @staticmethod
-    def of(told: Mapping[str, Any]) -> "About":
-        fields = {name: told[name] for name in About.__slots__}
-        return About(**fields | {name: tuple(Reached(**each) for each in told[name]) for name in ("read", "published")})
+    def of(document: Mapping[str, Any]) -> "About":
+        fields = {name: document[name] for name in About.__slots__}
+        return About(
+            **fields | {name: tuple(Reached(**each) for each in document[name]) for name in ("read", "published")}
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All that a backup says of itself."""
+    """The contents of `manifest.json`."""
 
     about: About
     files: Sequence[BackedUp]
@@ -68,23 +70,23 @@ class Manifest:
         return sum(file.bytes for file in self.files)
 
     def encode(self) -> str:
-        told = {"format": FORMAT, **asdict(self.about), "files": [asdict(file) for file in self.files]}
-        return json.dumps(told, indent=1)
+        document = {"format": FORMAT, **asdict(self.about), "files": [asdict(file) for file in self.files]}
+        return json.dumps(document, indent=1)
 
 
 def read_manifest(backup: Path) -> Manifest:
-    """The manifest of a backup folder; says what is wrong when there is none that can be used."""
+    """The manifest of a backup folder; raises if there is none that this release can use."""
     try:
-        told = json.loads((backup / FILE).read_text("utf-8"))
+        document = json.loads((backup / FILE).read_text("utf-8"))
     except FileNotFoundError:
         raise BackupError(
             f'"{backup}" is not a backup',
-            detail=f"It has no {FILE}, which a backup gets when it is complete.",
-            hint="Name a folder that holdfast backup has made.",
+            detail=f"It has no {FILE}, which is written when a backup is complete.",
+            hint="Name a folder that holdfast backup created.",
         ) from None
     except (OSError, ValueError) as cause:
         raise BackupError(f'the backup "{backup}" cannot be read', detail=f"{FILE}: {cause}.") from cause
-    version = told.get("format") if isinstance(told, dict) else None
+    version = document.get("format") if isinstance(document, dict) else None
     if version != FORMAT:
         raise BackupError(
             f'the backup "{backup}" was not made by this release',
@@ -92,11 +94,11 @@ def read_manifest(backup: Path) -> Manifest:
             hint="Restore it with the release that made it, or a newer one.",
         )
     try:
-        found = Manifest(About.of(told), [BackedUp(**file) for file in told["files"]])
+        found = Manifest(About.of(document), [BackedUp(**file) for file in document["files"]])
     except (KeyError, TypeError) as cause:
-        wrong = f"{FILE} lacks or misnames {cause}."
-        raise BackupError(f'the backup "{backup}" cannot be read', detail=wrong) from cause
+        detail = f"A field of {FILE} is missing or unknown: {cause}."
+        raise BackupError(f'the backup "{backup}" cannot be read', detail=detail) from cause
     outside = [file.path for file in found.files if Path(file.path).is_absolute() or ".." in Path(file.path).parts]
     if outside:
-        raise BackupError(f'the backup "{backup}" cannot be read', detail=f'"{outside[0]}" is outside of it.')
+        raise BackupError(f'the backup "{backup}" cannot be read', detail=f'"{outside[0]}" is outside the backup.')
     return found

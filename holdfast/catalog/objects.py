@@ -1,4 +1,4 @@
-"""What the catalog holds: streams, tables and materialized views, and the queries that keep them current."""
+"""Catalog objects: streams, tables, views, indexes and holds, and the queries that maintain them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,22 +10,23 @@ from holdfast.names import HoldId, ObjectName, QueryId, TopicName, show
 from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats, TimestampColumn
 from holdfast.runtime.plan.steps import ExpressionText
 from holdfast.runtime.plan.windows import WindowInfo
+from holdfast.runtime.store.port import Time
 from holdfast.types import Schema
 
-UNWRITTEN = Formats(
+NO_TOPIC_FORMATS = Formats(
     key_format=FormatInfo(format="NONE", properties=FormatProperties()),
     value_format=FormatInfo(format="JSON", properties=FormatProperties()),
 )
-"""Of what has no topic: how a query that reads it has its rows, when nothing else is said."""
+"""The formats of an object without a topic: the default formats of queries that read it."""
 
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """How a topic is created when Kafka does not have it yet.
+    """Settings for creating a topic that does not exist yet.
 
-    None leaves the choice to the server; for the topic of a query, that is what the query's source has.
+    None leaves the choice to the server: the topic of a query gets the setting of the query's source.
     """
 
     partitions: int | None = None
@@ -36,7 +37,8 @@ class TopicSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """An append-only reading of a topic. `query` is the query that made it, None when others write the topic.
+    """The records of a topic as append-only rows. `query` is the query that writes them, None for a topic that other
+    programs write.
 
     With `window`, the topic's keys are windowed.
     """
@@ -55,12 +57,12 @@ class Stream:
 
     @property
     def derived(self) -> bool:
-        """True when a query writes it, false when it reads a topic of someone else."""
+        """Whether a query writes it; if not, it reads a topic that other programs write."""
         return self.query is not None
 
     @property
-    def kept(self) -> bool:
-        """True when its rows come from queries, false when they come from a topic."""
+    def maintained(self) -> bool:
+        """Whether its rows come from queries rather than from a topic."""
         return self.derived
 
 
@@ -68,8 +70,8 @@ class Stream:
 class Table:
     """The latest row per key of a changelog topic or of a query. `query` is the query that writes it.
 
-    With `window`, there is a row per key and window. `retain_ms` is how long it keeps its history; None is the default.
-    What no query writes out has no `topic`: a materialized view, a table of the system.
+    With `window`, there is one row per key and window. `retain_ms` is its history retention, None for the default. A
+    materialized view and a system table have no `topic`.
     """
 
     KIND: ClassVar[str] = "table"
@@ -87,47 +89,47 @@ class Table:
 
     @property
     def derived(self) -> bool:
-        """True when a query writes it, false when it reads a topic of someone else."""
+        """Whether a query writes it; if not, it reads a topic that other programs write."""
         return self.query is not None
 
     @property
-    def kept(self) -> bool:
-        """Always true: also the rows of a table over a topic are kept by a query."""
+    def maintained(self) -> bool:
+        """Always True: a query maintains the rows of a table over a topic, too."""
         return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaterializedView(Table):
-    """A table that a query keeps in the store alone: it has no topic, and nothing is written of it."""
+    """A table that a query maintains only in the store, without a topic."""
 
     KIND: ClassVar[str] = "materialized view"
     topic: None = None
-    formats: Formats = UNWRITTEN
+    formats: Formats = NO_TOPIC_FORMATS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedView(Table):
-    """A plain view as an index on it has its rows. `name` and `query` are the index's; `view` is what that is on.
+    """A plain view as stored in an index on it. `name` and `query` are those of the index, `view` is the view's name.
 
-    `columns` are the names of its columns in the order that the view has them: in the schema, the key comes first.
+    `columns` are the names of its columns in the order of the view; in the schema, the key comes first.
     """
 
     KIND: ClassVar[str] = "index"
     topic: None = None
-    formats: Formats = UNWRITTEN
+    formats: Formats = NO_TOPIC_FORMATS
     view: ObjectName
     columns: tuple[str, ...]
     of_groups: bool
-    """Whether it has groups of tables' rows: those of nulls are then not in it, as in no table of groups."""
+    """Whether it groups the rows of tables; it then has no groups with a NULL key, as every aggregated table."""
 
 
 CatalogObject = Stream | Table
-"""What queries read; a materialized view is a table, too."""
+"""What queries read; a materialized view is also a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """A promise that a time of some objects stays readable until it is moved on. The time itself is in the store."""
+    """Keeps objects readable at a time until the hold is advanced. The time itself is in the store."""
 
     KIND: ClassVar[str] = "hold"
     id: HoldId
@@ -137,9 +139,17 @@ class Hold:
     statement: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class NamedHold:
+    """The name of a hold and its time."""
+
+    name: ObjectName
+    at: Time
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A query under a name. `definition` is the statement that made it, `sources` are what it reads."""
+    """A named query. `definition` is the statement that created it, `sources` are the objects that it reads."""
 
     KIND: ClassVar[str] = "view"
     name: ObjectName
@@ -149,11 +159,11 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """An object's rows by `expressions` over them, or by its key when there are none; a collection of its own.
+    """An object's rows, organized by `expressions` or, without any, by the object's key; a separate collection.
 
-    On a plain view, which has no rows of its own, it keeps those of the view's query.
+    An index on a plain view, which stores no rows, has the rows of the view's query.
 
-    `schema` and `window` are the object's as the index has its rows: columns that it got later are not in the index.
+    `schema` and `window` are those of the object when the index was created; columns added later are not in the index.
     """
 
     KIND: ClassVar[str] = "index"
@@ -168,16 +178,16 @@ class Index:
 
     @property
     def by(self) -> tuple[str, ...]:
-        """What it is by, in words."""
+        """Its key, as text."""
         return self.expressions or tuple(show(column.name) for column in self.schema.key)
 
 
 Held = Table | Index
-"""What keeps its history, and can be held."""
+"""Objects with a history, on which holds can be created."""
 
 
 class QueryState(StrEnum):
-    """What the command topic says of a query; whether it is being built or has failed, the coordinator knows."""
+    """The state of a query according to the command topic; the coordinator knows if it is backfilling or has failed."""
 
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"
@@ -186,9 +196,9 @@ class QueryState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryEntry:
-    """A query as its command gives it: the encoded plan is what runs.
+    """A query as its command describes it; the encoded plan is what runs.
 
-    An INCOMPATIBLE one is in quarantine: this release cannot read its plan, for `reason`, and leaves it alone.
+    An INCOMPATIBLE query is quarantined: this release cannot read its plan, and `reason` says why.
     """
 
     id: QueryId

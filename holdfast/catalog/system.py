@@ -1,22 +1,22 @@
-"""The system tables: what the service knows of itself, as tables that can be read and followed.
+"""The system tables: the state of the service, as tables that can be read and subscribed to.
 
-They are named as Materialize names its own where they tell the same. Names are found in any case, with or without
-their schema; an object of the user's hides a system table that is named without it.
+They have Materialize's names where the contents are the same. Names ignore case, and the schema is optional; a user's
+object hides a system table of the same name, unless the schema is given.
 """
 
 from dataclasses import dataclass
 
-from holdfast.catalog.objects import UNWRITTEN, Table
+from holdfast.catalog.objects import NO_TOPIC_FORMATS, Table
 from holdfast.names import ObjectName, QueryId
 from holdfast.runtime.expressions.parse import parse_schema
 
 QUERY = QueryId("SYSTEM_TABLES")
-"""Who keeps them."""
+"""The query that maintains the system tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """One of them; `columns` is its schema as text, `about` says what it tells."""
+    """One system table; `columns` is its schema as text, `about` describes it."""
 
     schema: str
     name: str
@@ -33,7 +33,7 @@ class SystemTable:
             name=self.full_name,
             schema=parse_schema(self.columns),
             topic=None,
-            formats=UNWRITTEN,
+            formats=NO_TOPIC_FORMATS,
             read_only=True,
             statement=f"built in: {self.about}",
             query=QUERY,
@@ -65,7 +65,7 @@ SYSTEM_TABLES = (
         "mz_catalog",
         "mz_sources",
         "`ID` STRING KEY, `NAME` STRING, `TYPE` STRING, `TOPIC` STRING, `READ_ONLY` BOOLEAN",
-        "streams and tables over topics that others write",
+        "streams and tables over topics that other programs write",
     ),
     SystemTable(
         "mz_catalog",
@@ -84,14 +84,14 @@ SYSTEM_TABLES = (
         "mz_catalog",
         "mz_indexes",
         "`ID` STRING KEY, `NAME` STRING, `ON_ID` STRING, `RETAIN_HISTORY_MS` BIGINT, `CREATE_SQL` STRING",
-        "indexes, and what they are on",
+        "indexes, and the objects that they are on",
     ),
     SystemTable(
         "mz_catalog",
         "mz_index_columns",
         "`INDEX_ID` STRING KEY, `INDEX_POSITION` BIGINT KEY, `ON_POSITION` BIGINT, `ON_EXPRESSION` STRING,"
         " `NULLABLE` BOOLEAN",
-        "what indexes are by: columns of what they are on, by their positions, or expressions over them",
+        "the keys of indexes: columns of the indexed object, by position, or expressions over them",
     ),
     SystemTable(
         "mz_catalog",
@@ -103,51 +103,51 @@ SYSTEM_TABLES = (
         "mz_catalog",
         "mz_holds",
         "`ID` STRING KEY, `SCHEMA_ID` STRING, `NAME` STRING, `AT` BIGINT",
-        "holds, and the times that they keep",
+        "holds and their times",
     ),
     SystemTable(
         "mz_catalog",
         "mz_hold_objects",
         "`HOLD_ID` STRING KEY, `ON_ID` STRING KEY",
-        "the objects of holds",
+        "the objects that holds are on",
     ),
     SystemTable(
         "mz_internal",
         "mz_hold_status",
         "`ID` STRING KEY, `LAG_MS` BIGINT, `MAX_LAG_MS` BIGINT, `PINNED_ROWS` BIGINT, `PINNED_BYTES` BIGINT,"
         " `AUTOMATIC_ADVANCES` BIGINT, `REASON` STRING",
-        "how far holds are behind, what is kept for them, and how often they were moved on by themselves; no more than"
-        " a second old",
+        "the lag of holds, the history retained for them, and how often they advanced automatically; at most a second"
+        " old",
     ),
     SystemTable(
         "mz_internal",
         "mz_frontiers",
         "`ID` STRING KEY, `SINCE` BIGINT, `UPPER` BIGINT",
-        "from and up to which times tables, materialized views and indexes can be read; no more than a second old",
+        "the times from and up to which tables, materialized views and indexes can be read; at most a second old",
     ),
     SystemTable(
         "mz_internal",
         "mz_queries",
         "`ID` STRING KEY, `STATE` STRING, `DONE` DOUBLE, `REASON` STRING, `SINK` STRING, `STATEMENT` STRING",
-        "queries that keep objects current, and how they fare; no more than a second old",
+        "queries that maintain objects, with their state and progress; at most a second old",
     ),
     SystemTable(
         "mz_internal",
         "mz_subscriptions",
         "`ID` STRING KEY, `OBJECTS` STRING, `STARTED_AT` BIGINT, `HELD` BIGINT, `LAG_MS` BIGINT, `SENT_ROWS` BIGINT,"
         " `SENT_BYTES` BIGINT, `BUFFERED_BYTES` BIGINT, `PEAK_BUFFERED_BYTES` BIGINT",
-        "push queries and subscriptions that are open; no more than a second old",
+        "open push queries and subscriptions; at most a second old",
     ),
 )
 
-_FOUND: dict[str, Table] = {}
+_BY_NAME: dict[str, Table] = {}
 for _each in SYSTEM_TABLES:
-    _FOUND[_each.full_name.upper()] = _FOUND[_each.name.upper()] = _each.table
+    _BY_NAME[_each.full_name.upper()] = _BY_NAME[_each.name.upper()] = _each.table
 
 
 def system_table(name: str) -> Table | None:
-    """The system table of a name, with its schema or without."""
-    return _FOUND.get(name.upper())
+    """The system table of a name, with or without its schema."""
+    return _BY_NAME.get(name.upper())
 
 
 def is_system(found: object) -> bool:

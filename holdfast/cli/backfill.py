@@ -1,4 +1,4 @@
-"""Waits for a query to catch up with what its input already holds, and shows how far it has come."""
+"""Waits for the backfill of a query, and shows its progress."""
 
 import time
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from holdfast.cli.terminal import Terminal
 from holdfast.client import Client
 
 BUILDING = "BUILDING"
-ASK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 QUIET_SECONDS = 0.4
-"""A query that has caught up by then shows no bar."""
+"""A shorter backfill shows no progress bar."""
 
 
 def wait_until_built(client: Client, query: str, terminal: Terminal) -> None:
-    """Return once the query does not build any more; Ctrl-C stops waiting, not the query."""
+    """Wait until the query has caught up; Ctrl-C stops waiting, not the query."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -25,16 +25,16 @@ def wait_until_built(client: Client, query: str, terminal: Terminal) -> None:
     )
     bar = Progress(*columns, console=terminal.out, transient=True, disable=not terminal.is_interactive)
     quiet_until = time.monotonic() + QUIET_SECONDS
-    task = bar.add_task(f"{query} catches up", total=1.0)
+    task = bar.add_task(f"backfilling {query}", total=1.0)
     try:
         while (found := query_of(client, query)) is not None and found["state"] == BUILDING:
             if time.monotonic() > quiet_until:
                 bar.start()
                 bar.update(task, completed=found.get("done") or 0.0)
-            time.sleep(ASK_SECONDS)
+            time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:
         bar.stop()
-        terminal.err.print(f"{query} goes on catching up; SHOW QUERIES says how far it is.")
+        terminal.err.print(f"{query} is still catching up; SHOW QUERIES shows its progress.")
         return
     finally:
         bar.stop()

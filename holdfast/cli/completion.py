@@ -1,4 +1,4 @@
-"""Completion: the grammar says what can come next, the server which names there are."""
+"""Completion: keywords come from the grammar, names from the server."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -9,15 +9,15 @@ from prompt_toolkit.document import Document
 from holdfast.cli.local import LOCALS
 from holdfast.cli.names import Names
 from holdfast.cli.outputs import Format
-from holdfast.cli.split import pieces
-from holdfast.sql.expect import Expected, Kind, expected_after
-from holdfast.sql.properties import COMMON
-from holdfast.sql.session import KNOWN as SESSION_PROPERTIES
-from holdfast.sql.synopsis import synopses
+from holdfast.cli.split import split_statements
+from holdfast.sql.properties.session import KNOWN as SESSION_PROPERTIES
+from holdfast.sql.properties.with_clause import COMMON
+from holdfast.sql.syntax.expect import Expected, Kind, expected_after
+from holdfast.sql.syntax.synopsis import synopses
 from holdfast.types import Scalar
 
 Choice = tuple[str, str]
-"""A text that can be put in, and what it is."""
+"""A text to insert, and its description."""
 
 WORD = re.compile(r"[\w@`\"\\?]*\Z")
 IN_FILE_NAME = re.compile(r"\s*(?:run\s+script|spool)\s+'(?P<path>[^']*)\Z", re.IGNORECASE)
@@ -27,7 +27,7 @@ TYPES = (*(scalar.value for scalar in Scalar), "DECIMAL")
 
 
 class SqlCompleter(Completer):
-    """Completes the word before the cursor. `names` is called each time, for they change."""
+    """Completes the word before the cursor. `names` is called each time, because names change."""
 
     def __init__(self, names: Callable[[], Names]) -> None:
         self._names = names
@@ -61,14 +61,14 @@ class SqlCompleter(Completer):
 
 
 def current_statement(before: str, after: str) -> tuple[str, str]:
-    """The statement around the cursor, cut at it."""
-    found = [piece for piece in pieces(before) if not piece.ended]
-    following = next(pieces(after), None)
+    """The statement around the cursor, split at the cursor."""
+    found = [statement for statement in split_statements(before) if not statement.ended]
+    following = next(split_statements(after), None)
     return (before[found[-1].start :] if found else ""), (following.text if following else "")
 
 
 def choices(expected: Expected, names: Names, statement: str) -> Iterator[Choice]:
-    """Names before keywords: there are fewer of them that fit."""
+    """Names come before keywords, because fewer of them fit."""
     match expected.kind:
         case Kind.RELATION:
             yield from names.kinds.items()
@@ -89,7 +89,7 @@ def choices(expected: Expected, names: Names, statement: str) -> Iterator[Choice
 
 
 def columns(names: Names, statement: str) -> Iterator[Choice]:
-    """The columns of the relations that the statement names; of all, while it names none."""
+    """The columns of the relations that the statement mentions, or of all relations if it mentions none."""
     words = set(re.findall(r"[\w@]+|`[^`]*`", statement))
     upper = {word.upper() for word in words}
     named = [name for name in names.columns if name in words or name in upper] or list(names.columns)
@@ -101,7 +101,7 @@ def columns(names: Names, statement: str) -> Iterator[Choice]:
 
 
 def matching(word: str, found: Iterable[Choice]) -> Iterator[Completion]:
-    """Those that begin with the word, in the word's own case where the case means nothing."""
+    """The choices that begin with the word, in lower case if the word is and if case does not matter."""
     seen = set()
     for text, meta in found:
         if text.upper().startswith(word.upper()) and text not in seen:
@@ -111,5 +111,5 @@ def matching(word: str, found: Iterable[Choice]) -> Iterator[Completion]:
 
 
 def warm() -> None:
-    """Build what the first completion needs."""
+    """Build the parser ahead of the first completion."""
     expected_after("")

@@ -1,4 +1,4 @@
-"""`holdfast datagen`: sample records into a topic."""
+"""`holdfast datagen`: write sample records to a topic."""
 
 import threading
 import time
@@ -10,8 +10,8 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
+from holdfast.cli.console import error_output, output, print_errors
 from holdfast.cli.feed import Feed, Pace
-from holdfast.cli.printing import complaints, output, told_errors
 from holdfast.config import Settings, load
 from holdfast.errors import ConfigError, nearest
 from holdfast.names import TopicName
@@ -32,7 +32,7 @@ def run(
     flags: Mapping[str, object],
     config: Path | None,
 ) -> None:
-    with told_errors():
+    with print_errors():
         sample = sample_named(name)
         to = TopicName(topic or sample.name)
         if declare:
@@ -47,7 +47,7 @@ def run(
 
 def sample_named(name: str) -> Sample:
     if name not in SAMPLES:
-        raise ConfigError(f'there is no sample "{name}"', hint=nearest(name, list(SAMPLES), plural="samples"))
+        raise ConfigError(f'unknown sample "{name}"', hint=nearest(name, list(SAMPLES), plural="samples"))
     return SAMPLES[name]
 
 
@@ -56,28 +56,29 @@ def moment(text: str) -> int:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise ConfigError(f'"{text}" is not a time', hint="Write it as 2024-01-31T12:00:00.") from None
+        raise ConfigError(f'"{text}" is not a valid time', hint="Write it as 2024-01-31T12:00:00.") from None
     return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def at_kafka(settings: Settings) -> Settings:
-    """The settings with a Kafka to write to: the one that they name, or the broker of the data folder's server."""
-    from holdfast.kafka.broker import kept_bootstrap
+    """The settings with a Kafka cluster to write to: the configured one, or the data folder's embedded broker."""
+    from holdfast.kafka.broker import stored_bootstrap
 
     if settings.kafka is not None:
         return settings
-    bootstrap = kept_bootstrap(settings.data_dir)
+    bootstrap = stored_bootstrap(settings.data_dir)
     if bootstrap is None:
         raise ConfigError(
-            "there is no Kafka to write to",
-            detail=f"No server with a broker of its own has run in {settings.data_dir}.",
-            hint="Start one with: holdfast start. Or name your own with --kafka host:9092.",
+            "no Kafka cluster to write to",
+            detail=f"No server with an embedded broker has run in {settings.data_dir}.",
+            hint="Start one with: holdfast start. Or name a cluster with --kafka host:9092.",
         )
     return settings.at_kafka(bootstrap)
 
 
 def create_topic(settings: Settings, topic: TopicName, partitions: int) -> None:
-    from holdfast.kafka.admin import Admin, TopicSpec
+    from holdfast.kafka.librdkafka.admin import Admin
+    from holdfast.kafka.port import TopicSpec
 
     admin = Admin(settings)
     if not admin.exists(topic):
@@ -85,12 +86,10 @@ def create_topic(settings: Settings, topic: TopicName, partitions: int) -> None:
 
 
 def send(feed: Feed, sample: Sample, topic: TopicName, pace: Pace) -> None:
-    """Send and show how many; Ctrl-C ends it."""
-    console = complaints()
-    told = "as fast as Kafka takes them" if pace.rate is None else f"{pace.rate:g} a second"
-    console.print(
-        Text(f'Sending {sample.name} to topic "{topic}", {told}. Stop with Ctrl-C. Declare them with:', "dim")
-    )
+    """Send records and show the progress, until all are sent or Ctrl-C."""
+    console = error_output()
+    speed = "as fast as possible" if pace.rate is None else f"{pace.rate:g} per second"
+    console.print(Text(f'Sending {sample.name} to topic "{topic}", {speed}. Stop with Ctrl-C. Declare it with:', "dim"))
     console.print(Text(sample.statement(topic), "green"))
     bar = Progress(
         TextColumn("{task.description}"),
@@ -103,12 +102,12 @@ def send(feed: Feed, sample: Sample, topic: TopicName, pace: Pace) -> None:
     )
     began = time.monotonic()
 
-    def hear(sent: int) -> None:
+    def report(sent: int) -> None:
         bar.update(task, completed=sent, speed=f"{sent / max(time.monotonic() - began, 0.001):,.0f}/s")
 
     with bar:
         task = bar.add_task(sample.name, total=pace.count, speed="")
         with suppress(KeyboardInterrupt):
-            feed.run(pace, threading.Event(), hear)
+            feed.run(pace, threading.Event(), report)
     took = time.monotonic() - began
     output().print(Text(f"Sent {feed.sent:,} records in {took:.1f} s."))

@@ -1,4 +1,4 @@
-"""`holdfast demo`: everything once, over HTTP as a user would, in a folder that is gone afterwards."""
+"""`holdfast demo`: a complete pipeline over HTTP, in a temporary folder."""
 
 import logging
 import tempfile
@@ -16,13 +16,13 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from holdfast.cli.console import print_errors, put, table
 from holdfast.cli.feed import Feed, Pace
 from holdfast.cli.outputs import TableOutput
-from holdfast.cli.printing import put, table, told_errors
-from holdfast.cli.processes import nothing_left
+from holdfast.cli.processes import end_started_processes
 from holdfast.cli.terminal import Terminal
 from holdfast.client import Client, Result, ServerError, Stream
-from holdfast.client.shown import is_right
+from holdfast.client.display import is_right_aligned
 from holdfast.config import Settings, load
 from holdfast.names import ServiceId, TopicName
 from holdfast.samples.orders import ORDERS
@@ -32,7 +32,7 @@ Sales = dict[str, tuple[Any, ...]]
 """Rows by region."""
 
 FIRST_ORDERS = 300
-ORDERS_A_SECOND = 32.0
+ORDERS_PER_SECOND = 32.0
 PIPED_SECONDS = 3.0
 READY_SECONDS = 60.0
 END_SECONDS = 10.0
@@ -50,32 +50,32 @@ CREATE TABLE sales AS
   SELECT region, COUNT(*) AS orders, SUM(quantity) AS pieces, SUM(amount) AS revenue
   FROM orders GROUP BY region EMIT CHANGES;"""
 WATCH_SALES = "SELECT region, orders, pieces, revenue FROM sales EMIT CHANGES;"
-ASK_ALL = "SELECT region, orders, pieces, revenue FROM sales;"
-ASK_ONE = "SELECT region, orders, pieces FROM sales WHERE region = 'north';"
+SELECT_ALL = "SELECT region, orders, pieces, revenue FROM sales;"
+SELECT_ONE = "SELECT region, orders, pieces FROM sales WHERE region = 'north';"
 
 
 def run(seconds: float) -> None:
     terminal = Terminal()
     console = terminal.out
     logging.basicConfig(level=logging.ERROR)
-    with told_errors():
+    with print_errors():
         began = time.monotonic()
         temporary = tempfile.TemporaryDirectory(prefix="holdfast-demo-", ignore_cleanup_errors=True)
-        with temporary as folder, nothing_left():
+        with temporary as folder, end_started_processes():
             Demo(terminal, demo_settings(Path(folder))).run(seconds)
         console.print()
-        console.print(Text(f"Everything is stopped and removed. That took {time.monotonic() - began:.0f} s.", "bold"))
-        console.print(Text("Go on with: holdfast start"))
+        console.print(Text(f"Everything is stopped and removed. It took {time.monotonic() - began:.0f} s.", "bold"))
+        console.print(Text("Next: holdfast start"))
 
 
 def demo_settings(folder: Path) -> Settings:
-    """The user's settings, but with a broker, a store and ports of the demo's own."""
+    """The user's settings, but with a separate broker, store and ports."""
     flags = {"data_dir": folder, "service_id": "demo", "http_port": 0, "broker_port": 0}
     return replace(load(flags), kafka=None, kafka_properties={}, rebuild=False, service_id=ServiceId("demo"))
 
 
 class Demo:
-    """The steps, each shown with what it does."""
+    """The steps of the demo, each printed with an explanation."""
 
     def __init__(self, terminal: Terminal, settings: Settings) -> None:
         self._console = terminal.out
@@ -85,10 +85,10 @@ class Demo:
 
     def run(self, seconds: float) -> None:
         from holdfast.app import start_service
-        from holdfast.server.serve import listen, running
+        from holdfast.server.http.server import listen, running
 
         with ExitStack() as parts:
-            self._says("Start", "A Kafka broker, Spark, the store and the HTTP server, all on this machine.")
+            self._announce("Start", "A Kafka broker, Spark, the store and the HTTP server, all on this machine.")
             taken = parts.enter_context(listen(self._settings))
             service = self._timed("started", lambda: start_service(self._settings, progress=self._detail))
             parts.callback(service.stop)
@@ -96,35 +96,35 @@ class Demo:
             client = parts.enter_context(Client(server.url))
             self._detail(f"HTTP at {server.url}, Kafka at {service.settings.kafka}")
 
-            self._says("Declare a stream", "A topic and the meaning of its records.")
+            self._announce("Declare a stream", "A topic and the columns of its records.")
             self._execute(client, CREATE_ORDERS)
 
-            self._says("Load orders", f"{FIRST_ORDERS} records by a Kafka producer, one by INSERT.")
+            self._announce("Load orders", f"{FIRST_ORDERS} records by a Kafka producer, one by INSERT.")
             orders = Feed(service.settings, ORDERS, TopicName("orders"), seed=7)
             parts.callback(orders.close)
             self._timed("sent", lambda: orders.send(FIRST_ORDERS))
             self._execute(client, INSERT_ORDER)
 
-            self._says("Derive", "A stream of some orders and a table of totals; both stay current from now on.")
+            self._announce("Derive", "A stream of large orders and a table of totals; both are kept up to date.")
             self._execute(client, CREATE_LARGE)
             self._execute(client, CREATE_SALES)
             rows = self._timed("caught up with all orders", lambda: self._when_ready(client))
             put(self._console, sales_table(rows), indent=2)
 
-            self._says("Watch", f"Orders keep coming; a push query brings each change, for {seconds:.0f} s.")
+            self._announce("Watch", f"Orders keep coming; a push query streams each change, for {seconds:.0f} s.")
             self._statement(WATCH_SALES)
             self._watch(client, server.url, orders, seconds, rows)
 
-            self._says("Ask", "A pull query reads the table as it is now.")
-            self._statement(ASK_ONE)
-            found = self._timed("answered", lambda: asked(client, ASK_ONE))
+            self._announce("Query", "A pull query reads the current rows of the table.")
+            self._statement(SELECT_ONE)
+            found = self._timed("answered", lambda: query_result(client, SELECT_ONE))
             put(self._console, found, indent=2)
             self._execute(client, "SHOW QUERIES;")
-            self._says("Stop", "The server, Spark and the broker end; the folder is removed.")
+            self._announce("Stop", "The server, Spark and the broker stop; the folder is removed.")
 
-    # ---- showing
+    # ---- output
 
-    def _says(self, title: str, about: str) -> None:
+    def _announce(self, title: str, about: str) -> None:
         self._step += 1
         self._console.print()
         if self._console.is_terminal:
@@ -134,8 +134,8 @@ class Demo:
         self._console.print(Text(about))
         self._console.file.flush()
 
-    def _detail(self, told: str) -> None:
-        self._console.print(Text(f"  {told}", "dim"))
+    def _detail(self, line: str) -> None:
+        self._console.print(Text(f"  {line}", "dim"))
         self._console.file.flush()
 
     def _statement(self, text: str) -> None:
@@ -156,7 +156,7 @@ class Demo:
     # ---- the table
 
     def _when_ready(self, client: Client) -> Sales:
-        """The table, once it has caught up with the orders that were there before it."""
+        """The table, once it has caught up with the orders sent before it was created."""
         deadline = time.monotonic() + READY_SECONDS
         while True:
             try:
@@ -170,28 +170,28 @@ class Demo:
             time.sleep(0.1)
 
     def _watch(self, client: Client, server: str, orders: Feed, seconds: float, rows: Sales) -> None:
-        """Show the table while changes come in; they are read and the orders sent by two threads beside this one."""
+        """Show the table as it changes; two other threads read the changes and send the orders."""
         sales = dict(rows)
         with ExitStack() as parts:
-            answer = parts.enter_context(client.stream(WATCH_SALES))
-            reading = Beside(lambda: follow(answer, sales))
+            changes = parts.enter_context(client.stream(WATCH_SALES))
+            reading = BackgroundCall(lambda: follow(changes, sales))
             parts.callback(reading.finish)
             with Client(server) as other:
                 stop = threading.Event()
-                sending = Beside(lambda: orders.run(Pace(rate=ORDERS_A_SECOND), stop))
+                sending = BackgroundCall(lambda: orders.run(Pace(rate=ORDERS_PER_SECOND), stop))
                 try:
                     self._show(sales, seconds)
                 finally:
                     stop.set()
                     sending.finish()
-                    if answer.header.query is not None:
-                        other.close_query(answer.header.query)
+                    if changes.header.query is not None:
+                        other.close_query(changes.header.query)
         self._detail(f"{sum(row[1] for row in sales.values()):,} orders counted")
 
     def _show(self, sales: Sales, seconds: float) -> None:
-        """Show the table for so many seconds from its first change on: the first tick of its kind takes longest."""
-        before, patience = dict(sales), time.monotonic() + READY_SECONDS
-        while sales == before and time.monotonic() < patience:
+        """Show the table for `seconds` after its first change; the first tick takes longest."""
+        before, latest = dict(sales), time.monotonic() + READY_SECONDS
+        while sales == before and time.monotonic() < latest:
             time.sleep(0.05)
         deadline = time.monotonic() + seconds
         if self._console.is_terminal:
@@ -209,8 +209,8 @@ class Demo:
             self._console.print()
 
 
-class Beside:
-    """A call in a thread; `finish` waits for it and raises what it raised."""
+class BackgroundCall:
+    """A call in another thread; `finish` waits for it and raises its exception."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
@@ -230,9 +230,9 @@ class Beside:
             self._failure = failure
 
 
-def follow(answer: Stream, sales: Sales) -> None:
-    """Keep a copy of the table current."""
-    for row in answer:
+def follow(changes: Stream, sales: Sales) -> None:
+    """Keep a copy of the table up to date."""
+    for row in changes:
         if row.tombstone:
             sales.pop(row[0], None)
         else:
@@ -240,23 +240,25 @@ def follow(answer: Stream, sales: Sales) -> None:
 
 
 def sales_of(client: Client) -> Sales:
-    return {row[0]: row.values for row in client.query(ASK_ALL)}
+    return {row[0]: row.values for row in client.query(SELECT_ALL)}
 
 
 def sales_table(sales: Mapping[str, tuple[Any, ...]], before: Mapping[str, tuple[Any, ...]] | None = None) -> Table:
-    """The table by region; rows that differ from `before` stand out."""
-    made = table(("REGION", "ORDERS", "PIECES", "REVENUE"), [], right=(False, True, True, True))
+    """The table by region; rows that differ from `before` are highlighted."""
+    grid = table(("REGION", "ORDERS", "PIECES", "REVENUE"), [], right=(False, True, True, True))
     for region, (_, count, pieces, revenue) in sorted(sales.items()):
         changed = before is not None and before.get(region) != sales[region]
         cells = (region, f"{count:,}", f"{pieces:,}", f"{revenue:,.2f}")
-        made.add_row(*(Text(cell, "bold yellow" if changed else "") for cell in cells))
-    return made
+        grid.add_row(*(Text(cell, "bold yellow" if changed else "") for cell in cells))
+    return grid
 
 
-def indented(shown: Table) -> Padding:
-    return Padding(shown, (0, 0, 0, 2), expand=False)
+def indented(grid: Table) -> Padding:
+    return Padding(grid, (0, 0, 0, 2), expand=False)
 
 
-def asked(client: Client, question: str) -> Table:
-    result: Result = client.query(question)
-    return table(result.names, [row.values for row in result], right=[is_right(type_) for type_ in result.header.types])
+def query_result(client: Client, query: str) -> Table:
+    result: Result = client.query(query)
+    return table(
+        result.names, [row.values for row in result], right=[is_right_aligned(type_) for type_ in result.header.types]
+    )

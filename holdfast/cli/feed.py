@@ -1,4 +1,4 @@
-"""Sends sample rows to a topic, at a rate or as fast as Kafka takes them."""
+"""Sends sample rows to a topic, at a rate or as fast as possible."""
 
 import threading
 import time
@@ -9,21 +9,21 @@ import numpy as np
 import pyarrow as pa
 
 from holdfast.config import Settings
-from holdfast.kafka.publisher import Outgoing
-from holdfast.kafka.writer import RecordWriter
+from holdfast.kafka.librdkafka.writer import RecordWriter
+from holdfast.kafka.records import Outgoing
 from holdfast.names import TopicName
 from holdfast.samples.sample import Sample, Supply
 
-MOST_AT_ONCE = 10_000
-TURN_SECONDS = 0.1
+MAX_BATCH = 10_000
+BATCH_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How many records a second (None: as many as possible), and how many in all (None: no end).
+    """Records per second (None: unlimited) and in total (None: endless).
 
-    Records have the time at which they are sent; with `start_ms` they have times of their own, from there on and as
-    far apart as the rate says.
+    The timestamp of a record is the time at which it is sent; with `start_ms`, timestamps begin there and are spaced
+    by the rate.
     """
 
     rate: float | None = None
@@ -31,19 +31,19 @@ class Pace:
     start_ms: int | None = None
 
     def due(self, sent: int, seconds: float) -> int:
-        """How many records are to be sent now, when so many were in so many seconds."""
-        most = MOST_AT_ONCE if self.rate is None else min(MOST_AT_ONCE, int(seconds * self.rate) + 1 - sent)
-        return max(0, most if self.count is None else min(most, self.count - sent))
+        """Records due now, after `sent` records in `seconds` seconds."""
+        limit = MAX_BATCH if self.rate is None else min(MAX_BATCH, int(seconds * self.rate) + 1 - sent)
+        return max(0, limit if self.count is None else min(limit, self.count - sent))
 
     def timestamps(self, sent: int, count: int, now_ms: int) -> pa.Array:
         if self.start_ms is None:
             return pa.array(np.full(count, now_ms, np.int64))
-        apart = 1000.0 / (self.rate or 1000.0)
-        return pa.array((self.start_ms + np.arange(sent, sent + count) * apart).astype(np.int64))
+        interval_ms = 1000.0 / (self.rate or 1000.0)
+        return pa.array((self.start_ms + np.arange(sent, sent + count) * interval_ms).astype(np.int64))
 
 
 class Feed:
-    """A supply of rows on its way to a topic. For one thread at a time."""
+    """Sends sample rows to a topic. For one thread at a time."""
 
     def __init__(self, settings: Settings, sample: Sample, topic: TopicName, *, seed: int) -> None:
         self._writer = RecordWriter(settings)
@@ -58,14 +58,14 @@ class Feed:
         self._writer.write(Outgoing(self._topic, rows.append_column("timestamp", timestamps)))
         self.sent += count
 
-    def run(self, pace: Pace, stop: threading.Event, told: Callable[[int], None] = lambda _sent: None) -> None:
-        """Send at a pace until all are sent or `stop` is set; `told` hears how many, now and then."""
+    def run(self, pace: Pace, stop: threading.Event, report: Callable[[int], None] = lambda _sent: None) -> None:
+        """Send at a pace until all are sent or `stop` is set; `report` is called with the number sent so far."""
         began, before = time.monotonic(), self.sent
         while pace.count is None or self.sent - before < pace.count:
             if due := pace.due(self.sent - before, time.monotonic() - began):
                 self.send(due, pace)
-                told(self.sent)
-            if stop.wait(0 if pace.rate is None else TURN_SECONDS):
+                report(self.sent)
+            if stop.wait(0 if pace.rate is None else BATCH_SECONDS):
                 return
 
     def close(self) -> None:

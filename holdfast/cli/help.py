@@ -1,4 +1,4 @@
-"""Help, made from the grammar: what it shows is what the server reads."""
+"""Help, generated from the grammar that the server parses."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -7,31 +7,31 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from holdfast.cli.console import put
 from holdfast.cli.local import LOCALS
-from holdfast.cli.printing import put
 from holdfast.cli.terminal import Terminal
-from holdfast.sql.manual import entry_of
-from holdfast.sql.synopsis import Synopsis, by_rule, synopses
+from holdfast.sql.syntax.manual import entry_of
+from holdfast.sql.syntax.synopsis import Synopsis, by_rule, synopses
 
-LEGEND = "[…] may be left out; of {… | …} one is chosen; “, …” says that more can follow."
+LEGEND = "[…] is optional; {… | …} is a choice; “, …” means that more can follow."
 KEYS = (
-    "A statement may take several lines; Enter runs it at its ;. Tab completes, the arrow up and Ctrl-R find what was "
-    "typed before, Ctrl-C ends a push query."
+    "A statement can span several lines; Enter runs it after its ;. Tab completes, Up and Ctrl-R search the history, "
+    "Ctrl-C ends a push query."
 )
-MOST_COLUMNS = 110
+MAX_COLUMNS = 110
 
 
 def print_help(terminal: Terminal, words: Sequence[str]) -> None:
     """All commands and statements, or the statements that begin with some words."""
-    columns = min(terminal.out.width, MOST_COLUMNS)
-    for block in about(words, columns) if words else everything(columns):
+    columns = min(terminal.out.width, MAX_COLUMNS)
+    for block in about(words, columns) if words else overview(columns):
         put(terminal.out, block)
 
 
-def everything(columns: int) -> Iterator[RenderableType]:
+def overview(columns: int) -> Iterator[RenderableType]:
     yield Text("Commands of the shell", style="bold")
     yield side_by_side([(known.synopsis, known.summary) for known in LOCALS], columns)
-    yield Text("\nStatements; HELP CREATE TABLE shows how one is written", style="bold")
+    yield Text("\nStatements; HELP CREATE TABLE shows the syntax of one", style="bold")
     entries = [entry_of(rule, forms) for rule, forms in by_rule(synopses()).items()]
     yield side_by_side([(entry.title, entry.about) for entry in entries], columns)
     yield Text("\n" + textwrap.fill(KEYS, columns))
@@ -56,7 +56,7 @@ def about(words: Sequence[str], columns: int) -> Iterator[RenderableType]:
     if found:
         yield Text(textwrap.fill(LEGEND, columns), style="dim")
     elif not local:
-        yield Text(f"No statement begins with {' '.join(wanted)}. HELP alone lists them.")
+        yield Text(f"No statement begins with {' '.join(wanted)}. HELP lists all statements.")
 
 
 def statement(rule: str, forms: Sequence[Synopsis], columns: int) -> Iterator[RenderableType]:

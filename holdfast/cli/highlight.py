@@ -1,4 +1,4 @@
-"""Colours for what is being typed."""
+"""Syntax highlighting in the shell."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
 from holdfast.cli.split import TOKEN
-from holdfast.sql.synopsis import keywords
+from holdfast.sql.syntax.synopsis import keywords
 
 STYLE = Style.from_dict(
     {
@@ -23,7 +23,7 @@ STYLE = Style.from_dict(
 
 
 class SqlHighlighter(Lexer):
-    """Keywords, texts, quoted names, numbers and comments."""
+    """Highlights keywords, strings, quoted names, numbers and comments."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
         lines: list[StyleAndTextTuples] = [[]]

@@ -1,4 +1,4 @@
-"""`holdfast jars`: have the jars at hand before they are needed."""
+"""`holdfast jars`: download the jars before they are needed."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,13 +7,13 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
-from holdfast.cli.printing import complaints, told_errors
+from holdfast.cli.console import error_output, print_errors
 from holdfast.config import Settings, load
 from holdfast.jars import JarSet, fetch_jars, find_java
 
 
 class Bar:
-    """A progress bar that appears with the first jar to fetch; nothing to fetch shows nothing."""
+    """A progress bar that appears with the first jar to fetch."""
 
     def __init__(self, title: str, console: Console) -> None:
         columns = (
@@ -37,12 +37,12 @@ class Bar:
 
 
 def run(config: Path | None, *, archive: bool = False) -> None:
-    with told_errors():
+    with print_errors():
         settings = load(file=config)
         java = find_java(settings.java_home)
         found: dict[JarSet, Sequence[Path]] = {}
         for which in JarSet:
-            bar = Bar(f"fetching jars of {which}", complaints())
+            bar = Bar(f"fetching jars for {which}", error_output())
             try:
                 found[which] = fetch_jars(
                     which, settings.jar_dir, java=java, ivy_settings=settings.ivy_settings, progress=bar
@@ -50,23 +50,23 @@ def run(config: Path | None, *, archive: bool = False) -> None:
             finally:
                 bar.close()
         if archive:
-            _have_archives(settings, java, found)
+            _make_archives(settings, java, found)
 
 
-def _have_archives(settings: Settings, java: Path, jars: Mapping[JarSet, Sequence[Path]]) -> None:
-    """All starts without them too, so that one cannot be made is no error."""
-    from holdfast.kafka.archiving import make_archive as make_broker_archive
+def _make_archives(settings: Settings, java: Path, jars: Mapping[JarSet, Sequence[Path]]) -> None:
+    """Create missing class archives. A failure is only a warning, because they are optional."""
     from holdfast.kafka.broker import broker_archive
-    from holdfast.runtime.spark import archiving
+    from holdfast.kafka.broker_archive import make_archive as make_broker_archive
+    from holdfast.runtime.spark import archive as classes
 
-    of_spark = archiving.spark_archive(settings.jar_dir, java, jars[JarSet.SPARK])
-    of_broker = broker_archive(settings.jar_dir, java, jars[JarSet.BROKER])
-    console = complaints()
+    spark_path = classes.spark_archive(settings.jar_dir, java, jars[JarSet.SPARK])
+    broker_path = broker_archive(settings.jar_dir, java, jars[JarSet.BROKER])
+    console = error_output()
     with console.status("archiving classes, for faster starts"), TemporaryDirectory() as folder:
         try:
-            if not of_broker.is_file():
-                make_broker_archive(of_broker, settings)
-            if not of_spark.is_file():
-                archiving.make_archive(of_spark, java=java, jars=jars[JarSet.SPARK], work_dir=Path(folder))
+            if not broker_path.is_file():
+                make_broker_archive(broker_path, settings)
+            if not spark_path.is_file():
+                classes.make_archive(spark_path, java=java, jars=jars[JarSet.SPARK], work_dir=Path(folder))
         except Exception as problem:
-            console.print(f"classes could not be archived, and starts take longer: {problem}", style="yellow")
+            console.print(f"classes could not be archived, so starts take longer: {problem}", style="yellow")

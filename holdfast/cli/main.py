@@ -1,12 +1,12 @@
 """The `holdfast` command."""
 
-from importlib.metadata import version as package_version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from holdfast.config import DEFAULT_SERVER
+from holdfast.version import VERSION
 
 app = typer.Typer(
     help="A streaming SQL database for Kafka.",
@@ -16,26 +16,32 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Server = Annotated[str, typer.Option("--server", metavar="URL", help="The server to ask.")]
-ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="A TOML file of settings.")]
+Server = Annotated[str, typer.Option("--server", metavar="URL", help="URL of the server.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="TOML file with settings.")]
 
 
 @app.command()
 def start(
-    kafka: Annotated[str | None, typer.Option(help="Bootstrap servers; without it, a broker is started.")] = None,
-    spark_master: Annotated[str | None, typer.Option(help="Where Spark runs: local[*], spark://host:7077, …")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="The folder of the store, the broker's data and logs.")] = None,
-    service_id: Annotated[str | None, typer.Option(help="Names the service's internal topics.")] = None,
-    http_host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
-    http_port: Annotated[int | None, typer.Option(help="The port to listen on; 0 chooses one.")] = None,
-    broker_port: Annotated[int | None, typer.Option(help="The port of the started broker; 0 chooses one.")] = None,
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="Give up the store and build it again.")] = False,
+    kafka: Annotated[str | None, typer.Option(help="Bootstrap servers; default: an embedded broker.")] = None,
+    spark_master: Annotated[
+        str | None, typer.Option(help="Spark master, such as local[*] or spark://host:7077.")
+    ] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Folder for the store, the broker's data and logs.")] = None,
+    service_id: Annotated[str | None, typer.Option(help="Service id; part of the names of internal topics.")] = None,
+    http_host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    insecure: Annotated[
+        bool | None, typer.Option("--insecure", help="Listen beyond loopback, without authentication and TLS.")
+    ] = None,
+    http_port: Annotated[int | None, typer.Option(help="Port to listen on; 0 picks a free one.")] = None,
+    broker_port: Annotated[int | None, typer.Option(help="Port of the embedded broker; 0 picks a free one.")] = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Set the store aside and rebuild it from Kafka.")] = False,
     republish: Annotated[
-        bool, typer.Option("--republish", help="Go on with an older store: its later rows are written again.")
+        bool,
+        typer.Option("--republish", help="Continue from an older store; rows published since are published again."),
     ] = False,
     config: ConfigFile = None,
     setting: Annotated[
-        list[str] | None, typer.Option("-s", "--set", metavar="NAME=VALUE", help="Any other setting.")
+        list[str] | None, typer.Option("-s", "--set", metavar="NAME=VALUE", help="Any other setting; can be repeated.")
     ] = None,
 ) -> None:
     """Start a server and run it until Ctrl-C or SIGTERM."""
@@ -47,6 +53,7 @@ def start(
         "data_dir": data_dir,
         "service_id": service_id,
         "http_host": http_host,
+        "insecure": insecure,
         "http_port": http_port,
         "broker_port": broker_port,
         "rebuild": rebuild or None,
@@ -58,10 +65,10 @@ def start(
 @app.command()
 def sql(
     execute: Annotated[str | None, typer.Option("-e", "--execute", metavar="SQL", help="Statements to run.")] = None,
-    file: Annotated[Path | None, typer.Option("-f", "--file", help="A file of statements to run.")] = None,
+    file: Annotated[Path | None, typer.Option("-f", "--file", help="File with statements to run.")] = None,
     server: Server = DEFAULT_SERVER,
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FORM", help="The form of the output: table, json or csv.")
+        str, typer.Option("-o", "--output", metavar="FORMAT", help="Output format: table, json or csv.")
     ] = "table",
     wait: Annotated[
         bool, typer.Option("--wait", help="After each statement that starts a query, wait until it has caught up.")
@@ -78,10 +85,12 @@ def sql(
 
 @app.command("test")
 def run_tests(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Files of tests, or folders of them.")],
-    plans: Annotated[bool, typer.Option("--plans", help="The files have recorded plans, one per line.")] = False,
-    only: Annotated[str | None, typer.Option(metavar="PATTERN", help="Only tests with this in their name.")] = None,
-    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write a report for machines.")] = None,
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH…", help="Test files, or folders of them.")],
+    plans: Annotated[bool, typer.Option("--plans", help="The files contain recorded plans, one per line.")] = False,
+    only: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="Only run tests whose name contains this.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also write a JSON report.")] = None,
     config: ConfigFile = None,
 ) -> None:
     """Run query tests, without a server and without Kafka."""
@@ -92,12 +101,10 @@ def run_tests(
 
 @app.command()
 def jars(
-    archive: Annotated[
-        bool, typer.Option("--archive", help="Also archive the classes in them, for faster starts.")
-    ] = False,
+    archive: Annotated[bool, typer.Option("--archive", help="Also archive their classes, for faster starts.")] = False,
     config: ConfigFile = None,
 ) -> None:
-    """Fetch the jars that Spark and the broker need; says nothing when they are there."""
+    """Download the jars that Spark and the broker need. Prints nothing if they are already there."""
     from holdfast.cli.jars import run
 
     run(config, archive=archive)
@@ -105,9 +112,9 @@ def jars(
 
 @app.command()
 def demo(
-    seconds: Annotated[float, typer.Option(help="How long the live table is shown.")] = 10.0,
+    seconds: Annotated[float, typer.Option(help="How long to show the live table.")] = 10.0,
 ) -> None:
-    """Show all of it in a minute: a broker, Spark, a stream, a table that changes. Leaves nothing behind."""
+    """Run a complete pipeline in a minute: a broker, Spark, a stream and a live table. Cleans up after itself."""
     from holdfast.cli.demo import run
 
     run(seconds)
@@ -116,9 +123,9 @@ def demo(
 @app.command()
 def status(
     server: Server = DEFAULT_SERVER,
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say how a server and its queries are. Exit code 0: all is well; 2: something is not; 1: no server answers."""
+    """Show the health of a server and its queries. Exit code 0: healthy; 2: unhealthy; 1: no server answers."""
     from holdfast.cli.status import run
 
     run(server, as_json=as_json)
@@ -126,10 +133,10 @@ def status(
 
 @app.command()
 def backup(
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The folder to make; it must not exist.")],
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="Folder to create; must not exist.")],
     server: Server = DEFAULT_SERVER,
 ) -> None:
-    """Back up the data folder of a server that runs, as of one moment. Run it on the server's machine."""
+    """Back up the data folder of a running server as of one moment. Run it on the server's machine."""
     from holdfast.cli.backup import backup
 
     backup(target, server)
@@ -137,13 +144,11 @@ def backup(
 
 @app.command()
 def restore(
-    backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="A folder that holdfast backup has made.")],
-    data_dir: Annotated[
-        Path | None, typer.Option(help="The data folder to make; the service's own if not told.")
-    ] = None,
+    backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="A folder made by holdfast backup.")],
+    data_dir: Annotated[Path | None, typer.Option(help="Data folder to create; default: that of the service.")] = None,
     config: ConfigFile = None,
 ) -> None:
-    """Make a data folder of a backup, for holdfast start to run in."""
+    """Restore a backup into a new data folder for holdfast start."""
     from holdfast.cli.backup import restore
 
     restore(backup, data_dir, config)
@@ -152,18 +157,20 @@ def restore(
 @app.command()
 def datagen(
     sample: Annotated[str, typer.Argument(help="orders, users, pageviews or trades.")],
-    topic: Annotated[str | None, typer.Option(help="The topic to write; the sample's name if not told.")] = None,
-    partitions: Annotated[int, typer.Option(min=1, help="Of the topic, when it has to be made.")] = 4,
-    rate: Annotated[float, typer.Option(min=0, help="Records a second; 0 is as fast as Kafka takes them.")] = 10.0,
-    count: Annotated[int | None, typer.Option(min=0, help="Stop after so many; without it, Ctrl-C stops.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same records.")] = 1,
+    topic: Annotated[str | None, typer.Option(help="Topic to write to; default: the sample's name.")] = None,
+    partitions: Annotated[int, typer.Option(min=1, help="Partitions of the topic, if it is created.")] = 4,
+    rate: Annotated[float, typer.Option(min=0, help="Records per second; 0 is as fast as possible.")] = 10.0,
+    count: Annotated[
+        int | None, typer.Option(min=0, help="Stop after this many records; default: run until Ctrl-C.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed: the same seed gives the same records.")] = 1,
     start: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Give the records times from here on, instead of the present.")
+        str | None, typer.Option(metavar="TIME", help="Timestamp of the first record; default: now.")
     ] = None,
     declare: Annotated[
-        bool, typer.Option("--declare", help="Only print the statement that declares the topic.")
+        bool, typer.Option("--declare", help="Only print the statement that declares the stream or table.")
     ] = False,
-    kafka: Annotated[str | None, typer.Option(help="Bootstrap servers; without it, the local server's broker.")] = None,
+    kafka: Annotated[str | None, typer.Option(help="Bootstrap servers; default: the local server's broker.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="The data folder of the local server.")] = None,
     service_id: Annotated[str | None, typer.Option(help="The local server's service id.")] = None,
     config: ConfigFile = None,
@@ -188,7 +195,7 @@ def datagen(
 @app.command()
 def version() -> None:
     """Print the version."""
-    typer.echo(f"holdfast {package_version('holdfast')}")
+    typer.echo(f"holdfast {VERSION}")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The names that a server knows, for completion: kept until a statement may have changed them."""
+"""Names known to the server, for completion; cached until a statement may have changed them."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,14 @@ from holdfast.client.entities import Entities
 from holdfast.errors import HoldfastError
 from holdfast.names import show
 
-ASK = "SHOW STREAMS EXTENDED; SHOW TABLES EXTENDED; SHOW MATERIALIZED VIEWS EXTENDED; SHOW QUERIES; SHOW FUNCTIONS;"
+SHOW_NAMES = (
+    "SHOW STREAMS EXTENDED; SHOW TABLES EXTENDED; SHOW MATERIALIZED VIEWS EXTENDED; SHOW QUERIES; SHOW FUNCTIONS;"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Columns by relation, both as a user would write them, with the other names."""
+    """Columns by relation, both as a user would write them, and the other names."""
 
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
@@ -23,7 +25,7 @@ class Names:
 
 
 class KnownNames:
-    """The names of one server. From any thread."""
+    """The names of one server. Thread-safe."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -31,25 +33,25 @@ class KnownNames:
         self._stale = True
         self._known = Names()
 
-    def forget(self) -> None:
-        """Something may have changed."""
+    def invalidate(self) -> None:
+        """Have the names loaded again, because they may have changed."""
         self._stale = True
 
     def get(self) -> Names:
         with self._lock:
             if self._stale:
                 try:
-                    self._known, self._stale = names_of(self._client.execute(ASK)), False
+                    self._known, self._stale = names_of(self._client.execute(SHOW_NAMES)), False
                 except HoldfastError:
-                    return self._known  # completion is no place to complain
+                    return self._known  # completion never fails
             return self._known
 
 
-def names_of(answered: Entities) -> Names:
-    streams, tables, views, queries, functions = answered
+def names_of(entities: Entities) -> Names:
+    streams, tables, views, queries, functions = entities
     described = [each for some in (streams, tables, views) for each in some["sourceDescriptions"]]
     return Names(
-        columns={show(each["name"]): [show(part["name"]) for part in each["fields"]] for each in described},
+        columns={show(each["name"]): [show(field["name"]) for field in each["fields"]] for each in described},
         kinds={show(each["name"]): str(each["type"]).lower() for each in described},
         queries=[query["id"] for query in queries["queries"]],
         functions=[function["name"] for function in functions["functions"]],

@@ -1,8 +1,8 @@
-"""The forms of output: tables to be read, JSON and CSV to be read by programs.
+"""Output formats: tables for people, JSON and CSV for programs.
 
-JSON is one object per line: a row by its column names, `{"@tombstone": {...}}` for one that is gone, `{"@snapshot": t}`
-after the rows that EMIT ALL begins with, and for other statements what the server answered. CSV has a heading; a null
-is nothing and an empty text is `""`; a push query has a last column `tombstone`, `true` for a row that is gone.
+JSON is one object per line: a row by its column names, `{"@tombstone": {...}}` for a deleted row, `{"@snapshot": t}`
+after the rows that EMIT ALL begins with, and for other statements the server's response. CSV has a header line; NULL is
+an empty field, and an empty string is `""`; a push query has a last column `tombstone`, `true` for a deleted row.
 """
 
 import time
@@ -15,13 +15,13 @@ from typing import Any, Protocol
 import orjson
 from rich.text import Text
 
+from holdfast.cli.console import pairs, put, put_listing
 from holdfast.cli.layout import Layout
-from holdfast.cli.printing import pairs, put, put_listing
 from holdfast.cli.terminal import Terminal
 from holdfast.client import Entity, Row, Snapshot, Stream
+from holdfast.client.display import TOMBSTONE, format_value, is_right_aligned
 from holdfast.client.entities import Document, Grid, Pairs, blocks, warnings
 from holdfast.client.session import fragment
-from holdfast.client.shown import TOMBSTONE, is_right, shown
 from holdfast.client.values import plain
 from holdfast.types import Scalar, SqlType, is_number
 
@@ -31,7 +31,7 @@ NUMBER_WIDTH = 12
 
 
 class Format(StrEnum):
-    """The forms by name."""
+    """Output formats by name."""
 
     TABLE = "TABLE"
     JSON = "JSON"
@@ -39,12 +39,12 @@ class Format(StrEnum):
 
 
 class Output(Protocol):
-    """Shows what a server answers."""
+    """Prints the responses of a server."""
 
     def entity(self, entity: Entity) -> None: ...
 
     def rows(self, stream: Stream, began: float) -> None:
-        """Show rows as they come, until there are no more; `began` is when they were asked for."""
+        """Print rows as they arrive, up to the last; `began` is when the query was sent."""
 
 
 def output_in(format_: Format, terminal: Terminal) -> Output:
@@ -59,18 +59,18 @@ def output_in(format_: Format, terminal: Terminal) -> Output:
 
 @contextmanager
 def stoppable(stream: Stream, terminal: Terminal) -> Iterator[None]:
-    """Ctrl-C is the usual end of a push query."""
+    """End a push query normally on Ctrl-C."""
     try:
         yield
     except KeyboardInterrupt:
         if not stream.header.is_push:
             raise
         if terminal.is_interactive:
-            terminal.out.print()  # behind the ^C that the terminal shows
+            terminal.out.print()  # ends the line on which the terminal echoed ^C
 
 
-def tell(terminal: Terminal, told: Sequence[str]) -> None:
-    for notice in told:
+def print_notices(terminal: Terminal, notices: Sequence[str]) -> None:
+    for notice in notices:
         terminal.err.print(Text(f"NOTICE: {notice}", style="yellow"))
 
 
@@ -82,7 +82,7 @@ class TableOutput:
         self._console = terminal.out
 
     def entity(self, entity: Entity) -> None:
-        tell(self._terminal, warnings(entity))
+        print_notices(self._terminal, warnings(entity))
         for number, block in enumerate(blocks(entity)):
             if number:
                 self._console.print()
@@ -102,10 +102,11 @@ class TableOutput:
 
     def rows(self, stream: Stream, began: float) -> None:
         header = stream.header
-        tell(self._terminal, [header.notice] if header.notice else [])
+        print_notices(self._terminal, [header.notice] if header.notice else [])
         budget = self._console.width if self._terminal.is_interactive else None
-        right, whole = [is_right(type_) for type_ in header.types], [wanted_width(type_) > 0 for type_ in header.types]
-        layout = Layout(header.names, right, budget, whole)
+        right = [is_right_aligned(type_) for type_ in header.types]
+        unfolded = [wanted_width(type_) > 0 for type_ in header.types]
+        layout = Layout(header.names, right, budget, unfolded)
         first: list[Row] = []
         if header.is_push:
             layout.share([wanted_width(type_) for type_ in header.types])
@@ -121,9 +122,9 @@ class TableOutput:
                         count += 1
                         self._lines(layout.row(cells(row), count), "red" if row.tombstone else "")
                     case Snapshot(time=at):
-                        self._lines(iter([f"-- these are the rows as of {at}; changes follow"]), "dim")
+                        self._lines(iter([f"-- the rows above are as of {at}; changes follow"]), "dim")
         rows = f"{count} {'row' if count == 1 else 'rows'}"
-        took = f" in {spent(time.monotonic() - began)}" if self._terminal.is_interactive else ""
+        took = f" in {duration_text(time.monotonic() - began)}" if self._terminal.is_interactive else ""
         self._lines(iter([f"({rows}{took})"]), "dim")
 
     def _lines(self, lines: Iterator[str], style: str) -> None:
@@ -134,16 +135,16 @@ class TableOutput:
 
 def cells(row: Row) -> list[str]:
     if not row.tombstone:
-        return [shown(value) for value in row]
-    return [TOMBSTONE if value is None else shown(value) for value in row]
+        return [format_value(value) for value in row]
+    return [TOMBSTONE if value is None else format_value(value) for value in row]
 
 
 def wanted_width(type_: SqlType) -> int:
-    """The columns that a value of a type takes, 0 when there is no saying."""
+    """The width of a type's values in terminal columns; 0 if it is unknown."""
     return NUMBER_WIDTH if is_number(type_) else WANTED.get(type_, 0) if isinstance(type_, Scalar) else 0
 
 
-def spent(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
@@ -158,7 +159,7 @@ class JsonOutput:
 
     def rows(self, stream: Stream, began: float) -> None:
         del began
-        tell(self._terminal, [stream.header.notice] if stream.header.notice else [])
+        print_notices(self._terminal, [stream.header.notice] if stream.header.notice else [])
         with stoppable(stream, self._terminal):
             for part in stream.parts():
                 match part:
@@ -167,20 +168,20 @@ class JsonOutput:
                     case Snapshot(time=at):
                         self._put({"@snapshot": at})
 
-    def _put(self, told: dict[str, Any]) -> None:
-        # Written straight to the file: what rich prints is laid out for eyes.
-        self._terminal.out.file.write(orjson.dumps(plain(told), default=fragment).decode() + "\n")
+    def _put(self, entry: dict[str, Any]) -> None:
+        # Written directly to the file, because rich formats text for people.
+        self._terminal.out.file.write(orjson.dumps(plain(entry), default=fragment).decode() + "\n")
         self._terminal.out.file.flush()
 
 
 class CsvOutput:
-    """Comma-separated values; what is not a table goes to the complaints, out of the way."""
+    """Comma-separated values; other output goes to stderr."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
 
     def entity(self, entity: Entity) -> None:
-        tell(self._terminal, warnings(entity))
+        print_notices(self._terminal, warnings(entity))
         for block in blocks(entity):
             match block:
                 case str():
@@ -199,7 +200,7 @@ class CsvOutput:
     def rows(self, stream: Stream, began: float) -> None:
         del began
         header = stream.header
-        tell(self._terminal, [header.notice] if header.notice else [])
+        print_notices(self._terminal, [header.notice] if header.notice else [])
         with stoppable(stream, self._terminal):
             self._put([*header.names, *(["tombstone"] if header.is_push else [])])
             for row in stream:
@@ -213,7 +214,7 @@ class CsvOutput:
 def csv_field(value: Any) -> str:
     if value is None:
         return ""
-    text = value if isinstance(value, str) else shown(value)
+    text = value if isinstance(value, str) else format_value(value)
     if text == "" or any(character in text for character in ',"\r\n'):
         return '"' + text.replace('"', '""') + '"'
     return text

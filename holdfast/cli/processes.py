@@ -9,10 +9,10 @@ END_SECONDS = 10.0
 
 
 @contextmanager
-def nothing_left() -> Iterator[None]:
-    """End the processes that were started in the block and are still there after it.
+def end_started_processes() -> Iterator[None]:
+    """End the processes that were started in the block and are still running after it.
 
-    A JVM ends by itself when we do, but not one that we interrupt while it starts: it may fail and still stay.
+    A JVM normally ends with us, but one that is interrupted while it starts may fail and keep running.
     """
     own = psutil.Process()
     before = {child.pid for child in own.children(recursive=True)}

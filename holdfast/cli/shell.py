@@ -13,10 +13,10 @@ from rich.text import Text
 
 from holdfast.cli.completion import SqlCompleter, warm
 from holdfast.cli.highlight import STYLE, SqlHighlighter
-from holdfast.cli.local import is_whole
+from holdfast.cli.local import is_local
 from holdfast.cli.names import KnownNames
-from holdfast.cli.split import pieces
-from holdfast.cli.sql import Leave, Session
+from holdfast.cli.split import split_statements
+from holdfast.cli.sql import ExitShell, Session
 from holdfast.cli.terminal import Terminal
 from holdfast.client import Client
 from holdfast.config import history_file
@@ -49,10 +49,10 @@ def shell(session: Session, client: Client, terminal: Terminal) -> None:
             session.run(text)
         except KeyboardInterrupt:
             terminal.err.print("\nstopped")
-        except Leave:
+        except ExitShell:
             return
         finally:
-            names.forget()
+            names.invalidate()
 
 
 def prompt_for(names: KnownNames) -> PromptSession[str]:
@@ -72,7 +72,7 @@ def prompt_for(names: KnownNames) -> PromptSession[str]:
 
 
 def keys() -> KeyBindings:
-    """Enter runs what is whole and otherwise starts a new line; with a completion chosen, it takes that."""
+    """Enter runs a complete text and otherwise starts a new line; if a completion is selected, it accepts that."""
     bindings = KeyBindings()
 
     @bindings.add("enter", filter=~(has_completions & completion_is_selected))
@@ -84,7 +84,7 @@ def keys() -> KeyBindings:
             buffer.newline(copy_margin=True)
 
     @bindings.add("enter", filter=has_completions & completion_is_selected)
-    def take(event: KeyPressEvent) -> None:
+    def accept(event: KeyPressEvent) -> None:
         event.current_buffer.complete_state = None
 
     @bindings.add("tab", filter=Condition(at_line_start))
@@ -95,7 +95,7 @@ def keys() -> KeyBindings:
 
 
 def at_line_start() -> bool:
-    """In the middle of a statement Tab indents a line that has nothing yet."""
+    """Whether the cursor is at the start of a continuation line, where Tab indents."""
     from prompt_toolkit.application import get_app
 
     document = get_app().current_buffer.document
@@ -103,13 +103,13 @@ def at_line_start() -> bool:
 
 
 def is_complete(text: str) -> bool:
-    """True when Enter should run the text: it is empty, a command, or ends with `;`."""
-    found = list(pieces(text))
-    return not found or found[-1].ended or (len(found) == 1 and is_whole(text))
+    """Whether Enter should run the text: it is empty, a shell command, or ends with `;`."""
+    found = list(split_statements(text))
+    return not found or found[-1].ended or (len(found) == 1 and is_local(text))
 
 
 def history() -> History:
-    """What was typed before, kept for the user alone; a shell without a place for it works all the same."""
+    """The history file, readable by the user only; in memory if it cannot be created."""
     file: Path = history_file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

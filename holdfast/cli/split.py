@@ -1,4 +1,4 @@
-"""Cuts a script into statements. The server reads them; this only has to know where one ends and whether it asks."""
+"""Splits a script into statements. The server parses them; here it only matters where one ends and how it begins."""
 
 import re
 from collections.abc import Iterator
@@ -15,12 +15,12 @@ TOKEN = re.compile(
       | (?P<other>.)""",
     re.VERBOSE | re.DOTALL,
 )
-QUESTIONS = frozenset({"SELECT", "SUBSCRIBE", "PRINT", "WITH"})
+RETURN_ROWS = frozenset({"SELECT", "SUBSCRIBE", "PRINT", "WITH"})
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """One statement of a script, without comments around it and without its `;`."""
+class ScriptStatement:
+    """One statement of a script, without surrounding comments and its `;`."""
 
     text: str
     start: int
@@ -28,19 +28,18 @@ class Piece:
     ended: bool
 
     @property
-    def asks(self) -> bool:
-        """True when it is answered with rows."""
-        return self.first in QUESTIONS
+    def returns_rows(self) -> bool:
+        return self.first in RETURN_ROWS
 
 
-def pieces(script: str) -> Iterator[Piece]:
+def split_statements(script: str) -> Iterator[ScriptStatement]:
     """The statements of a script, in order."""
     start, stop, first = -1, -1, ""
     for token in TOKEN.finditer(script):
         match token.lastgroup:
             case "end":
                 if start >= 0:
-                    yield Piece(script[start:stop], start, first, ended=True)
+                    yield ScriptStatement(script[start:stop], start, first, ended=True)
                 start, first = -1, ""
             case "comment" | "space":
                 continue
@@ -49,11 +48,11 @@ def pieces(script: str) -> Iterator[Piece]:
                     start, first = token.start(), token.group().upper()
                 stop = token.end()
     if start >= 0:
-        yield Piece(script[start:stop], start, first, ended=False)
+        yield ScriptStatement(script[start:stop], start, first, ended=False)
 
 
-def place_in(script: str, start: int, position: Position) -> Position:
-    """Where a place in a statement is in the script that the statement starts in at `start`."""
+def script_position(script: str, start: int, position: Position) -> Position:
+    """Convert a position in the statement that begins at `start` to a position in the script."""
     offset = min(start + position.offset, len(script))
     line_start = script.rfind("\n", 0, offset) + 1
     return Position(script.count("\n", 0, offset) + 1, offset - line_start + 1, offset)

@@ -1,4 +1,4 @@
-"""`holdfast sql`: statements to a server, answers to the terminal."""
+"""`holdfast sql`: run statements on a server and print the results."""
 
 import re
 import sys
@@ -10,35 +10,35 @@ import typer
 from rich.text import Text
 
 from holdfast.cli.backfill import wait_until_built
+from holdfast.cli.console import print_error, print_errors
 from holdfast.cli.help import print_help
 from holdfast.cli.local import Local, file_of, read_local
 from holdfast.cli.outputs import Format, output_in
-from holdfast.cli.printing import print_error, told_errors
-from holdfast.cli.split import Piece, pieces, place_in
+from holdfast.cli.split import ScriptStatement, script_position, split_statements
 from holdfast.cli.terminal import Terminal
 from holdfast.client import Client
 from holdfast.errors import ConfigError, HoldfastError, nearest
 
-EVERYTHING = "SHOW STREAMS; SHOW TABLES; SHOW MATERIALIZED VIEWS; SHOW VIEWS;"
+SHOW_ALL = "SHOW STREAMS; SHOW TABLES; SHOW MATERIALIZED VIEWS; SHOW VIEWS;"
 
-DEEPEST = 16
-"""Scripts that run scripts: one that runs itself is found before the stack is."""
+MAX_DEPTH = 16
+"""Maximum nesting of RUN SCRIPT, so that a script that runs itself ends with an error."""
 
 
 QUIET = ("SET", "UNSET", "DEFINE", "UNDEFINE")
-"""Their answer is what a client carries on; nobody asked to see it."""
+"""Statements whose response only updates the session and is not shown."""
 
 
-class Leave(Exception):
-    """EXIT was said."""
+class ExitShell(Exception):
+    """The user entered EXIT."""
 
 
 class ScriptFailed(Exception):
-    """A script that was run by a statement failed, and has said so."""
+    """A nested script failed and has printed its error."""
 
 
 class Session:
-    """Runs scripts against a server; what SET, OUTPUT and SPOOL say holds for the statements after it."""
+    """Runs scripts against a server; SET, OUTPUT and SPOOL apply to the statements after them."""
 
     def __init__(
         self, client: Client, terminal: Terminal, *, format_: Format = Format.TABLE, wait: bool = False
@@ -50,35 +50,35 @@ class Session:
         self._depth = 0
 
     def run(self, script: str, source: str | None = None) -> bool:
-        """Run a script up to its first error, which is printed; True when there was none."""
-        found = list(pieces(script))
-        for number, piece in enumerate(found, start=1):
+        """Run a script up to its first error, which is printed; True if there was none."""
+        found = list(split_statements(script))
+        for number, statement in enumerate(found, start=1):
             try:
-                self._run(piece)
+                self._run(statement)
             except HoldfastError as error:
                 if error.position is not None:
-                    error.position = place_in(script, piece.start, error.position)
-                context = context_of(script, piece, number, len(found), source)
+                    error.position = script_position(script, statement.start, error.position)
+                context = context_of(script, statement, number, len(found), source)
                 print_error(self._terminal.err, error, script, context)
                 return False
             except ScriptFailed:
                 return False
         return True
 
-    def _run(self, piece: Piece) -> None:
-        if (command := read_local(piece.text)) is not None:
+    def _run(self, statement: ScriptStatement) -> None:
+        if (command := read_local(statement.text)) is not None:
             self._command(*command)
-        elif piece.first == "PRINT":
-            self._print(piece.text)
-        elif piece.asks:
+        elif statement.first == "PRINT":
+            self._print(statement.text)
+        elif statement.returns_rows:
             began = time.monotonic()
-            with self._client.stream(piece.text) as stream:
+            with self._client.stream(statement.text) as stream:
                 self._output.rows(stream, began)
         else:
-            self._execute(piece)
+            self._execute(statement)
 
     def _print(self, text: str) -> None:
-        """Ctrl-C is the usual end of it."""
+        """Print records until there are no more, or until Ctrl-C."""
         with closing(self._client.lines(text)) as lines:
             try:
                 for line in lines:
@@ -87,13 +87,13 @@ class Session:
                 if self._terminal.is_interactive:
                     self._terminal.out.print()
 
-    def _execute(self, piece: Piece) -> None:
-        for entity in self._client.execute(piece.text):
-            if piece.first not in QUIET:
+    def _execute(self, statement: ScriptStatement) -> None:
+        for entity in self._client.execute(statement.text):
+            if statement.first not in QUIET:
                 self._output.entity(entity)
-            told = [entity.get("commandStatus", {}), *entity.get("changes", ())]
-            for query in filter(None, (each.get("queryId") for each in told)):
-                if self._wait and piece.first in ("CREATE", "INSERT", "COMMIT"):
+            results = [entity.get("commandStatus", {}), *entity.get("changes", ())]
+            for query in filter(None, (each.get("queryId") for each in results)):
+                if self._wait and statement.first in ("CREATE", "INSERT", "COMMIT"):
                     wait_until_built(self._client, query, self._terminal)
 
     # ---- the shell's own commands
@@ -109,19 +109,21 @@ class Session:
             case "output":
                 self._output = output_in(format_of(match["format"]), self._terminal)
             case "describe":
-                text = f"DESCRIBE {match['object']};" if match["object"] else EVERYTHING
+                text = f"DESCRIBE {match['object']};" if match["object"] else SHOW_ALL
                 for entity in self._client.execute(text):
                     self._output.entity(entity)
             case "clear":
                 self._terminal.out.clear()
             case "exit":
-                raise Leave
+                raise ExitShell
             case _:
                 raise AssertionError(command.name)
 
     def _run_script(self, file: str) -> None:
-        if self._depth == DEEPEST:
-            raise HoldfastError("scripts run each other without end", detail=f"They are {DEEPEST} deep.")
+        if self._depth == MAX_DEPTH:
+            raise HoldfastError(
+                "scripts are nested too deeply", detail=f"RUN SCRIPT can be nested at most {MAX_DEPTH} levels deep."
+            )
         self._depth += 1
         try:
             if not self.run(read_script(Path(file).expanduser()), file):
@@ -132,30 +134,30 @@ class Session:
     def _spool(self, file: str | None) -> None:
         if file is not None:
             self._terminal.spool(Path(file))
-            self._terminal.err.print(f"What is shown is copied to {file}.")
+            self._terminal.err.print(f"Copying output to {file}.")
         elif not self._terminal.stop_spool():
-            self._terminal.err.print("Nothing was being copied.")
+            self._terminal.err.print("Output was not being copied.")
 
 
-def context_of(script: str, piece: Piece, number: int, count: int, source: str | None) -> str | None:
-    """Which statement of a script it was; None where there is only one to think of."""
+def context_of(script: str, statement: ScriptStatement, number: int, count: int, source: str | None) -> str | None:
+    """Which statement of a script failed; None if there is only one."""
     if count == 1 and source is None:
         return None
-    line = script.count("\n", 0, piece.start) + 1
-    return f"statement {number}, which begins in line {line}{f' of {source}' if source else ''}."
+    line = script.count("\n", 0, statement.start) + 1
+    return f"statement {number}, starting at line {line}{f' of {source}' if source else ''}."
 
 
 def format_of(name: str | None) -> Format:
     names = {**{each.value: each for each in Format}, "TABULAR": Format.TABLE}
     if name is None or name.upper() not in names:
         known = [each.value for each in Format]
-        raise ConfigError(f'there is no output "{name or ""}"', hint=nearest(name or "", known, plural="forms"))
+        raise ConfigError(f'unknown output format "{name or ""}"', hint=nearest(name or "", known, plural="formats"))
     return names[name.upper()]
 
 
 def run(execute: str | None, file: Path | None, server: str, output: str, *, wait: bool) -> None:
     terminal = Terminal()
-    with told_errors(), Client(server) as client:
+    with print_errors(), Client(server) as client:
         format_ = format_of(output)
         if execute is None and file is None and sys.stdin.isatty() and terminal.is_interactive:
             from holdfast.cli.shell import shell
@@ -172,7 +174,7 @@ def run(execute: str | None, file: Path | None, server: str, output: str, *, wai
         try:
             if not session.run(script, source):
                 raise typer.Exit(1)
-        except Leave:
+        except ExitShell:
             return
 
 

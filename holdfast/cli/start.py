@@ -1,4 +1,4 @@
-"""`holdfast start`: a server until it is told to stop."""
+"""`holdfast start`: run a server until it receives a signal."""
 
 import logging
 import signal
@@ -10,9 +10,10 @@ from types import FrameType
 
 from rich.text import Text
 
-from holdfast.cli.printing import output, told_errors
-from holdfast.cli.processes import nothing_left
-from holdfast.config import DEFAULT_SERVER, SECTIONS, load
+from holdfast.cli.console import output, print_errors
+from holdfast.cli.processes import end_started_processes
+from holdfast.config import DEFAULT_SERVER, SECTIONS, armed_crash_point, load
+from holdfast.crash import arm
 from holdfast.errors import ConfigError
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -22,46 +23,47 @@ def run(flags: Mapping[str, object], others: Sequence[str], config: Path | None)
     console = output()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
 
-    def say(told: str) -> None:
-        console.print(Text(told, style="dim"))
+    def report(line: str) -> None:
+        console.print(Text(line, style="dim"))
         console.file.flush()
 
-    with told_errors():
+    with print_errors():
+        arm(armed_crash_point())
         settings = load(
             {**pairs(others), **{name: value for name, value in flags.items() if value is not None}}, file=config
         )
-        from holdfast.server.serve import address, listen, serve
+        from holdfast.server.http.server import address, listen, serve
 
-        with listen(settings) as taken, nothing_left():
-            # Spark takes a second to import; a wrong setting or a taken port is told before.
+        with listen(settings) as listener, end_started_processes():
+            # Importing Spark takes a second: report a bad setting or a used port first.
             from holdfast.app import start_service
 
             for number in SIGNALS:
                 signal.signal(number, signal.default_int_handler)
-            service = start_service(settings, progress=say)
+            service = start_service(settings, progress=report)
             try:
                 with stopped_by_signals() as stop:
-                    console.print(Text(f"Holdfast {service.version} listens on {address(taken)}", style="bold"))
+                    console.print(Text(f"Holdfast {service.version} is listening on {address(listener)}", style="bold"))
                     if service.settings.kafka:
                         console.print(Text(f"Kafka is at {service.settings.kafka}"))
-                    server = "" if address(taken) == DEFAULT_SERVER else f" --server {address(taken)}"
-                    console.print(Text(f'Ask with: holdfast sql{server} -e "SHOW STREAMS;"  Stop with Ctrl-C.'))
+                    server = "" if address(listener) == DEFAULT_SERVER else f" --server {address(listener)}"
+                    console.print(Text(f"Connect with: holdfast sql{server}  Stop with Ctrl-C."))
                     console.file.flush()
-                    serve(service, settings, stop=stop, taken=taken)
-                    say("stopping")
+                    serve(service, settings, stop=stop, listener=listener)
+                    report("stopping")
             finally:
                 service.stop()
 
 
 @contextmanager
 def stopped_by_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set, for as long as the block lasts."""
+    """An event that SIGINT and SIGTERM set while the block runs."""
     stop = threading.Event()
 
-    def told(_number: int, _frame: FrameType | None) -> None:
+    def set_stop(_number: int, _frame: FrameType | None) -> None:
         stop.set()
 
-    before = {number: signal.signal(number, told) for number in SIGNALS}
+    before = {number: signal.signal(number, set_stop) for number in SIGNALS}
     try:
         yield stop
     finally:
@@ -69,10 +71,10 @@ def stopped_by_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def pairs(given: Sequence[str]) -> dict[str, object]:
-    """`name=value` settings; `kafka.x` and `spark.x` are properties of those two."""
+def pairs(texts: Sequence[str]) -> dict[str, object]:
+    """Parse `name=value` settings; `kafka.x` and `spark.x` are properties of Kafka and Spark."""
     found: dict[str, object] = {}
-    for text in given:
+    for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise ConfigError(f'"{text}" is not a setting', hint="Write -s name=value.")

@@ -1,4 +1,4 @@
-"""`holdfast status`: how a server and its queries are."""
+"""`holdfast status`: the health of a server and its queries."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,18 +10,18 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from holdfast.cli.printing import output, pairs, put, put_listing, told_errors
+from holdfast.cli.console import output, pairs, print_errors, put, put_listing
 from holdfast.client import Client
 from holdfast.client.entities import state_of
 
-UNWELL = 2
-WELL = ("RUNNING", "BUILDING", "PAUSED")
-ASK = "SHOW STREAMS; SHOW TABLES; SHOW MATERIALIZED VIEWS; SHOW QUERIES;"
+UNHEALTHY = 2
+HEALTHY = ("RUNNING", "BUILDING", "PAUSED")
+SHOW_STATEMENTS = "SHOW STREAMS; SHOW TABLES; SHOW MATERIALIZED VIEWS; SHOW QUERIES;"
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query as the status tells of it."""
+    """A query as `holdfast status` shows it."""
 
     id: str
     state: str
@@ -32,7 +32,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What there is to know of a server at a glance."""
+    """A summary of a server's state."""
 
     server: str
     version: str
@@ -46,13 +46,13 @@ class Status:
     queries: Sequence[Query]
 
     @property
-    def is_well(self) -> bool:
-        return self.healthy and all(query.state in WELL for query in self.queries)
+    def is_healthy(self) -> bool:
+        return self.healthy and all(query.state in HEALTHY for query in self.queries)
 
 
 def status_of(client: Client) -> Status:
     info, health = client.info(), client.health()
-    streams, tables, views, queries = client.execute(ASK)
+    streams, tables, views, queries = client.execute(SHOW_STATEMENTS)
     return Status(
         server=client.server,
         version=info["version"],
@@ -60,7 +60,9 @@ def status_of(client: Client) -> Status:
         kafka_cluster=info["kafkaClusterId"],
         healthy=health["isHealthy"],
         problems={
-            part: str(told.get("message", "")) for part, told in health["details"].items() if not told["isHealthy"]
+            part: str(detail.get("message", ""))
+            for part, detail in health["details"].items()
+            if not detail["isHealthy"]
         },
         streams=len(streams["streams"]),
         tables=len(tables["tables"]),
@@ -81,14 +83,14 @@ def query_of(listed: Mapping[str, Any]) -> Query:
 
 
 def run(server: str, *, as_json: bool) -> None:
-    with told_errors(), Client(server) as client:
+    with print_errors(), Client(server) as client:
         found = status_of(client)
         if as_json:
-            typer.echo(orjson.dumps(asdict(found) | {"well": found.is_well}, option=orjson.OPT_INDENT_2))
+            typer.echo(orjson.dumps(asdict(found) | {"well": found.is_healthy}, option=orjson.OPT_INDENT_2))
         else:
             show(output(), found)
-    if not found.is_well:
-        raise typer.Exit(UNWELL)
+    if not found.is_healthy:
+        raise typer.Exit(UNHEALTHY)
 
 
 def show(console: Console, found: Status) -> None:
@@ -102,7 +104,7 @@ def show(console: Console, found: Status) -> None:
                 "Server": f"{found.server}, Holdfast {found.version}",
                 "Service": found.service,
                 "Kafka cluster": found.kafka_cluster,
-                "Health": "well" if found.healthy else "unwell",
+                "Health": "OK" if found.is_healthy else "unhealthy",
                 "Objects": objects,
                 "Queries": counted or "none",
             }

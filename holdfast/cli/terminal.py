@@ -1,4 +1,4 @@
-"""Where the command writes: results, complaints, and a copy of both in a file when there is a spool."""
+"""The consoles for results and errors, and the spool, a copy of both in a file."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ PIPED_WIDTH = 100_000
 
 
 class Tee:
-    """A file that also writes to the spool, there without colours and cursor movements."""
+    """A file that also writes to the spool, without colours and cursor movements."""
 
     def __init__(self, file: TextIO, terminal: "Terminal") -> None:
         self._file = file
@@ -39,14 +39,14 @@ class Tee:
 
 
 class PlainConsole(Console):
-    """Rich's console, which leaves a reader that has gone to us."""
+    """Rich's console, but a closed pipe raises `BrokenPipeError` instead of exiting."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 class Terminal:
-    """The consoles of results (`out`) and complaints (`err`): without colour and line breaks of their own in a pipe."""
+    """The consoles for results (`out`) and errors (`err`); in a pipe they have no colours and do not wrap lines."""
 
     def __init__(self) -> None:
         self._spool: TextIO | None = None
@@ -65,7 +65,7 @@ class Terminal:
         return self.out.is_terminal
 
     def spool(self, path: Path) -> None:
-        """Copy what is written from now on to a file, behind what it holds."""
+        """Append all further output to a file."""
         self.stop_spool()
         try:
             self._spool = path.expanduser().open("a", encoding="utf-8")
@@ -73,14 +73,14 @@ class Terminal:
             raise HoldfastError(f'the file "{path}" cannot be written', detail=f"{cause.strerror}.") from None
 
     def stop_spool(self) -> bool:
-        """True when there was one."""
+        """Stop copying; True if there was a spool."""
         before, self._spool = self._spool, None
         if before is not None:
             before.close()
         return before is not None
 
     def note(self, text: str) -> None:
-        """Write to the spool alone."""
+        """Write only to the spool."""
         if self._spool is not None:
             self._spool.write(text)
             self._spool.flush()

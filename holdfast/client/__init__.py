@@ -1,11 +1,11 @@
-"""The Python client: `Client` for programs that wait, `AsyncClient` for those that do not."""
+"""The Python client: `Client` blocks, `AsyncClient` is for asyncio."""
 
 from holdfast.client.aio import AsyncClient, AsyncStream
-from holdfast.client.answer import Header, Progress, Row, Snapshot
 from holdfast.client.changes import Change
 from holdfast.client.client import Client, Stream
 from holdfast.client.entities import Entities
-from holdfast.client.errors import BadAnswer, RowRefused, ServerError, Unreachable
+from holdfast.client.errors import BadResponse, RowRefused, ServerError, Unreachable
+from holdfast.client.response import Header, Progress, Row, Snapshot
 from holdfast.client.result import Result
 from holdfast.client.session import Entity
 from holdfast.client.subscribe import AsyncSubscription, Subscription
@@ -16,7 +16,7 @@ __all__ = [
     "AsyncClient",
     "AsyncStream",
     "AsyncSubscription",
-    "BadAnswer",
+    "BadResponse",
     "Change",
     "Client",
     "Entities",

@@ -1,4 +1,4 @@
-"""The client for programs that do not wait: the same calls, awaited."""
+"""The asyncio client: the methods of `Client`, awaited."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -7,14 +7,14 @@ from typing import Any, Self, TypeVar
 import anyio
 import httpx
 
-from holdfast.client.answer import Header, Part, Row
-from holdfast.client.changes import RETRY_SECONDS, Place, When
+from holdfast.client.changes import RETRY_SECONDS, Resumption, When
 from holdfast.client.core import Call, Core, Open, Read, Reply, RowsCore, Send, Step
 from holdfast.client.entities import Entities
+from holdfast.client.response import Header, Part, Row
 from holdfast.client.result import Result
 from holdfast.client.session import CLOSE_SECONDS, Properties, Request, Session
 from holdfast.client.subscribe import AsyncSubscription
-from holdfast.client.transport import as_sent, connection, reaching
+from holdfast.client.transport import connection, httpx_arguments, translate_errors
 from holdfast.config import DEFAULT_SERVER
 from holdfast.errors import HoldfastError
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class AsyncTransport:
-    """Performs the steps of calls, one answer open at a time."""
+    """Performs the steps of calls. At most one response is open at a time."""
 
     def __init__(self, http: httpx.AsyncClient, server: str) -> None:
         self._http, self._server = http, server
@@ -34,11 +34,11 @@ class AsyncTransport:
             step = next(call)
             while True:
                 try:
-                    came = await self._perform(step)
+                    result = await self._perform(step)
                 except BaseException as error:
                     step = call.throw(error)
                 else:
-                    step = call.send(came)
+                    step = call.send(result)
         except StopIteration as done:
             returned: T = done.value
             return returned
@@ -48,13 +48,15 @@ class AsyncTransport:
             await self._open.aclose()
 
     async def _perform(self, step: Step) -> Reply | bytes | None:
-        with reaching(self._server):
+        with translate_errors(self._server):
             match step:
                 case Send(request):
-                    response = await self._http.send(self._http.build_request(**as_sent(request)))
+                    response = await self._http.send(self._http.build_request(**httpx_arguments(request)))
                     return Reply(response.status_code, response.content)
                 case Open(request):
-                    self._open = await self._http.send(self._http.build_request(**as_sent(request)), stream=True)
+                    self._open = await self._http.send(
+                        self._http.build_request(**httpx_arguments(request)), stream=True
+                    )
                     self._received = self._open.aiter_bytes()
                     return Reply(self._open.status_code, await self._open.aread() if self._open.is_error else b"")
                 case Read():
@@ -62,7 +64,7 @@ class AsyncTransport:
 
 
 class AsyncClient:
-    """Statements and questions to one server. For one event loop; `SET` holds for all of its tasks."""
+    """Sends statements and queries to one server. For one event loop; `SET` applies to all of its tasks."""
 
     def __init__(
         self,
@@ -73,7 +75,7 @@ class AsyncClient:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self._core = Core(server, properties)
-        with reaching(self.server):
+        with translate_errors(self.server):
             self._http = httpx.AsyncClient(transport=transport, **connection(self.server, headers))
 
     async def __aenter__(self) -> Self:
@@ -88,7 +90,7 @@ class AsyncClient:
 
     @property
     def session(self) -> Session:
-        """What SET and DEFINE have said."""
+        """The properties of SET and the variables of DEFINE."""
         return self._core.session
 
     async def close(self) -> None:
@@ -118,18 +120,18 @@ class AsyncClient:
         retry_seconds: float = RETRY_SECONDS,
     ) -> AsyncSubscription:
         """See `Client.subscribe`."""
-        return AsyncSubscription(self, Place(target, snapshot, as_of, up_to, resume_from), retry_seconds)
+        return AsyncSubscription(self, Resumption(target, snapshot, as_of, up_to, resume_from), retry_seconds)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """The queries of an `async with` block are answered for one time. For one task: the client is in it."""
+        """The queries of an `async with` block read at one time. All tasks of the client are in the transaction."""
         await self.execute("BEGIN;")
         try:
             yield
         except BaseException:
             with suppress(HoldfastError):
                 await self.execute("ROLLBACK;")
-            self.session.leave()
+            self.session.leave_transaction()
             raise
         await self.execute("COMMIT;")
 
@@ -159,9 +161,9 @@ class AsyncClient:
         """See `Client.health`."""
         return await self._run(self._core.health())
 
-    async def ask(self, request: Request) -> Any:
-        """See `Client.ask`."""
-        return await self._run(self._core.ask(request))
+    async def send(self, request: Request) -> Any:
+        """See `Client.send`."""
+        return await self._run(self._core.send(request))
 
     async def _run(self, call: Call[T]) -> T:
         return await AsyncTransport(self._http, self.server).run(call)
@@ -213,7 +215,7 @@ class AsyncStream(AsyncIterator[Row]):
     async def close(self) -> None:
         """See `Stream.close`."""
         try:
-            # Also when the task is cancelled: the server is told, if it can be.
+            # Notify the server if possible, even if the task is cancelled.
             with anyio.move_on_after(CLOSE_SECONDS, shield=True):
                 await self._transport.run(self._core.close())
         finally:

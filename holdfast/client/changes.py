@@ -1,16 +1,16 @@
-"""What a subscription gives, and where it goes on after a lost connection; no I/O: two transports share it."""
+"""Changes of a subscription, and how it resumes after a lost connection. No I/O: shared by both clients."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from holdfast.client.answer import Part, Progress, Row
-from holdfast.client.errors import BadAnswer, ServerError, Unreachable
+from holdfast.client.errors import BadResponse, ServerError, Unreachable
+from holdfast.client.response import Part, Progress, Row
 
 RETRY_SECONDS = 60.0
-"""How long a server that is away is waited for."""
-FIRST_WAIT, LONGEST_WAIT = 0.1, 2.0
+"""How long to retry an unreachable server."""
+FIRST_DELAY, MAX_DELAY = 0.1, 2.0
 SHUTTING_DOWN = 503
 QUERY = re.compile(r"(SELECT|WITH)\b", re.IGNORECASE)
 
@@ -19,7 +19,7 @@ When = int | datetime
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row that came (`diff` is 1) or went (-1) at a time."""
+    """A row that was added (`diff` is 1) or removed (-1) at a time."""
 
     time: int
     diff: int
@@ -27,11 +27,11 @@ class Change:
 
 
 @dataclass(slots=True)
-class Place:
-    """How far a subscription has come.
+class Resumption:
+    """The progress of a subscription.
 
-    What the server sent is given away once all of its time is there, so a lost connection is not to be seen from
-    outside: what was half there is forgotten, and asked for again.
+    Changes are returned once all changes of their time have arrived, so a lost connection is not visible: incomplete
+    times are discarded and requested again.
     """
 
     target: str
@@ -39,21 +39,21 @@ class Place:
     as_of: When | None = None
     up_to: When | None = None
     resume_from: int | None = None
-    """The time of a progress: all changes before it are known."""
+    """The time of a progress message: all changes before it were received."""
     _pending: list[Change] = field(default_factory=list)
     _names: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """The statement that goes on from here. Of progress at T, all before T is known, so it begins at T - 1."""
+        """The statement that resumes here. After progress T, all changes before T are known, so it starts at T - 1."""
         target = self.target.strip().rstrip(";")
         if QUERY.match(target):
             target = f"({target})"
-        known = self.resume_from is not None
-        parts = [f"SUBSCRIBE TO {target} WITH (SNAPSHOT = {str(self.snapshot and not known).lower()})"]
+        resumes = self.resume_from is not None
+        parts = [f"SUBSCRIBE TO {target} WITH (SNAPSHOT = {str(self.snapshot and not resumes).lower()})"]
         as_of = self.resume_from - 1 if self.resume_from is not None else self.as_of
-        parts += [f"AS OF {written(as_of)}"] if as_of is not None else []
-        parts += [f"UP TO {written(self.up_to)}"] if self.up_to is not None else []
+        parts += [f"AS OF {time_literal(as_of)}"] if as_of is not None else []
+        parts += [f"UP TO {time_literal(self.up_to)}"] if self.up_to is not None else []
         return " ".join(parts) + ";"
 
     @property
@@ -74,11 +74,11 @@ class Place:
                 yield part
 
     def lost(self) -> None:
-        """The connection is gone, and with it what was half there."""
+        """The connection is lost: discard the incomplete time."""
         self._pending = []
 
 
-def written(when: When) -> str:
+def time_literal(when: When) -> str:
     return str(millis(when))
 
 
@@ -88,26 +88,26 @@ def millis(when: When) -> int:
     return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def passes(error: Exception) -> bool:
-    """Whether it may be better in a moment."""
+def is_transient(error: Exception) -> bool:
+    """Whether a retry may succeed."""
     if isinstance(error, ServerError):
         return error.code // 100 == SHUTTING_DOWN
-    return isinstance(error, Unreachable | BadAnswer)
+    return isinstance(error, Unreachable | BadResponse)
 
 
-class Patience:
-    """How long to wait before the next try; gives up by raising what went wrong."""
+class Backoff:
+    """The delay between retries; raises the error when the time for retries is over."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._left, self._next = seconds, seconds, FIRST_WAIT
+        self._seconds, self._left, self._next = seconds, seconds, FIRST_DELAY
 
-    def again(self) -> None:
-        """Something came: all is well."""
-        self._left, self._next = self._seconds, FIRST_WAIT
+    def reset(self) -> None:
+        """Start again with the first delay, because data arrived."""
+        self._left, self._next = self._seconds, FIRST_DELAY
 
-    def wait(self, error: Exception | None) -> float:
-        if error is not None and (not passes(error) or self._left <= 0):
+    def next_delay(self, error: Exception | None) -> float:
+        if error is not None and (not is_transient(error) or self._left <= 0):
             raise error
-        wait, self._next = self._next, min(2 * self._next, LONGEST_WAIT)
-        self._left -= wait
-        return wait
+        delay, self._next = self._next, min(2 * self._next, MAX_DELAY)
+        self._left -= delay
+        return delay

@@ -1,4 +1,4 @@
-"""The client for programs that wait."""
+"""The blocking client."""
 
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -6,14 +6,14 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from holdfast.client.answer import Header, Part, Row
-from holdfast.client.changes import RETRY_SECONDS, Place, When
+from holdfast.client.changes import RETRY_SECONDS, Resumption, When
 from holdfast.client.core import Call, Core, Open, Read, Reply, RowsCore, Send, Step
 from holdfast.client.entities import Entities
+from holdfast.client.response import Header, Part, Row
 from holdfast.client.result import Result
 from holdfast.client.session import Properties, Request, Session
 from holdfast.client.subscribe import Subscription
-from holdfast.client.transport import as_sent, connection, reaching
+from holdfast.client.transport import connection, httpx_arguments, translate_errors
 from holdfast.config import DEFAULT_SERVER
 from holdfast.errors import HoldfastError
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Transport:
-    """Performs the steps of calls, one answer open at a time."""
+    """Performs the steps of calls. At most one response is open at a time."""
 
     def __init__(self, http: httpx.Client, server: str) -> None:
         self._http, self._server = http, server
@@ -33,11 +33,11 @@ class Transport:
             step = next(call)
             while True:
                 try:
-                    came = self._perform(step)
+                    result = self._perform(step)
                 except BaseException as error:
                     step = call.throw(error)
                 else:
-                    step = call.send(came)
+                    step = call.send(result)
         except StopIteration as done:
             returned: T = done.value
             return returned
@@ -47,13 +47,13 @@ class Transport:
             self._open.close()
 
     def _perform(self, step: Step) -> Reply | bytes | None:
-        with reaching(self._server):
+        with translate_errors(self._server):
             match step:
                 case Send(request):
-                    response = self._http.send(self._http.build_request(**as_sent(request)))
+                    response = self._http.send(self._http.build_request(**httpx_arguments(request)))
                     return Reply(response.status_code, response.content)
                 case Open(request):
-                    self._open = self._http.send(self._http.build_request(**as_sent(request)), stream=True)
+                    self._open = self._http.send(self._http.build_request(**httpx_arguments(request)), stream=True)
                     self._received = self._open.iter_bytes()
                     return Reply(self._open.status_code, self._open.read() if self._open.is_error else b"")
                 case Read():
@@ -61,7 +61,7 @@ class Transport:
 
 
 class Client:
-    """Statements and questions to one server. From any thread; `SET` holds for all of them."""
+    """Sends statements and queries to one server. Thread-safe; `SET` applies to all threads."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Client:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._core = Core(server, properties)
-        with reaching(self.server):
+        with translate_errors(self.server):
             self._http = httpx.Client(transport=transport, **connection(self.server, headers))
 
     def __enter__(self) -> Self:
@@ -87,14 +87,14 @@ class Client:
 
     @property
     def session(self) -> Session:
-        """What SET and DEFINE have said."""
+        """The properties of SET and the variables of DEFINE."""
         return self._core.session
 
     def close(self) -> None:
         self._http.close()
 
     def execute(self, text: str, properties: Properties | None = None) -> Entities:
-        """Run statements that are not queries; one entity each."""
+        """Run statements that are not queries; returns one entity per statement."""
         return self._run(self._core.execute(text, properties))
 
     def query(self, text: str, properties: Properties | None = None) -> Result:
@@ -103,7 +103,7 @@ class Client:
             return Result(stream.header, list(stream))
 
     def stream(self, text: str, properties: Properties | None = None) -> "Stream":
-        """The rows of a SELECT as they come. Use it in a `with` block, whose end closes the query."""
+        """The rows of a SELECT as they arrive. Use it in a `with` block, whose end closes the query."""
         return Stream(self._core.rows(text, properties), Transport(self._http, self.server))
 
     def subscribe(
@@ -116,28 +116,28 @@ class Client:
         up_to: When | None = None,
         retry_seconds: float = RETRY_SECONDS,
     ) -> Subscription:
-        """The changes of a table, or of a SELECT over one: its rows first, then what comes and goes, with progress.
+        """The changes of a table or of a SELECT: its rows first, then added and removed rows, with progress.
 
-        Given the time of a progress as `resume_from`, it goes on from there: no change is left out or given twice. It
-        does so by itself when the connection is lost; a server that is away is waited for.
+        With the time of a progress message as `resume_from`, it continues from there: no change is missing or
+        repeated. After a lost connection it resumes by itself, and retries while the server is unreachable.
         """
-        return Subscription(self, Place(target, snapshot, as_of, up_to, resume_from), retry_seconds)
+        return Subscription(self, Resumption(target, snapshot, as_of, up_to, resume_from), retry_seconds)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """The queries of a `with` block are answered for one time. For one thread: the client is in the transaction."""
+        """The queries of a `with` block read at one time. All threads of the client are in the transaction."""
         self.execute("BEGIN;")
         try:
             yield
         except BaseException:
             with suppress(HoldfastError):
                 self.execute("ROLLBACK;")
-            self.session.leave()
+            self.session.leave_transaction()
             raise
         self.execute("COMMIT;")
 
     def lines(self, text: str, properties: Properties | None = None) -> Generator[str]:
-        """The lines of a PRINT as they come; closing the iterator ends it."""
+        """The lines of a PRINT as they arrive; closing the iterator ends it."""
         lines, transport = self._core.lines(text, properties), Transport(self._http, self.server)
         try:
             transport.run(lines.open())
@@ -149,32 +149,32 @@ class Client:
     def insert(self, target: str, rows: Any) -> int:
         """Insert rows: mappings, an Arrow table or a data frame. They are durable when this returns.
 
-        `RowRefused` names the rows that were not taken.
+        Raises `RowRefused` with the numbers of the rows that the server refused.
         """
         return self._run(self._core.insert(target, rows))
 
     def close_query(self, id: str) -> None:
-        """End a push query; its rows then end without an error."""
+        """End a push query; its stream of rows ends without an error."""
         self._run(self._core.close_query(id))
 
     def info(self) -> Mapping[str, Any]:
-        """What the server is: version, cluster, service id."""
+        """Version, Kafka cluster and service id of the server."""
         return self._run(self._core.info())
 
     def health(self) -> Mapping[str, Any]:
-        """Whether the server works, by part; that it does not is no error here."""
+        """The health of the server and its parts. An unhealthy server does not raise an error."""
         return self._run(self._core.health())
 
-    def ask(self, request: Request) -> Any:
-        """Send a request that has no method of its own, and give the JSON of its answer."""
-        return self._run(self._core.ask(request))
+    def send(self, request: Request) -> Any:
+        """Send a request that has no method of its own; returns the JSON of the response."""
+        return self._run(self._core.send(request))
 
     def _run(self, call: Call[T]) -> T:
         return Transport(self._http, self.server).run(call)
 
 
 class Stream(Iterator[Row]):
-    """The rows of a query as they come, for one thread. The end of its `with` block closes the query."""
+    """The rows of a query as they arrive, for one thread. The end of its `with` block closes the query."""
 
     def __init__(self, core: RowsCore, transport: Transport) -> None:
         self._core, self._transport = core, transport
@@ -197,16 +197,16 @@ class Stream(Iterator[Row]):
 
     @property
     def time(self) -> int | None:
-        """How far the rows taken so far have come: no change before this time is still to come."""
+        """The progress of the rows read so far: no change before this time is still to come."""
         return self._core.time
 
     @property
     def snapshot(self) -> int | None:
-        """The time of the rows that EMIT ALL begins with, once the last of them was taken: the others are changes."""
+        """The time of the snapshot of EMIT ALL, once its last row was read; the rows after it are changes."""
         return self._core.snapshot
 
     def parts(self) -> Iterator[Part]:
-        """The rows, and what stands between them: progress, and the end of a snapshot."""
+        """The rows, progress messages and the end of the snapshot."""
         while (part := self._transport.run(self._core.next_part())) is not None:
             yield part
 
@@ -217,7 +217,7 @@ class Stream(Iterator[Row]):
         return row
 
     def close(self) -> None:
-        """End the query. The server has forgotten it when this returns."""
+        """End the query. The server has closed it when this returns."""
         try:
             self._transport.run(self._core.close())
         finally:

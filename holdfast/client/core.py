@@ -1,7 +1,7 @@
-"""All that the clients do, without a transport: each call is a generator of the steps that it needs of one.
+"""The calls of both clients, without I/O: each call is a generator of the I/O steps that it needs.
 
-A client runs a call: it performs each step that the call yields and sends it what came of that, or throws what went
-wrong, until the call returns. `Client` performs steps and waits; `AsyncClient` awaits them.
+A client runs a call: it performs each step that the call yields and sends back the result, or throws the error, until
+the call returns. `Client` performs steps by blocking; `AsyncClient` awaits them.
 """
 
 from collections import deque
@@ -10,20 +10,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from holdfast.client.answer import AnswerParser, Header, Part, Row
 from holdfast.client.entities import Entities
 from holdfast.client.errors import ServerError
+from holdfast.client.response import Header, Part, ResponseParser, Row
 from holdfast.client.session import (
     HEALTH,
     INFO,
     Properties,
     Request,
     Session,
-    answered,
     close_query,
-    healthy,
+    health_report,
     insert_requests,
     inserted,
+    parse_response,
     printed_line,
     server_info,
 )
@@ -34,21 +34,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a request; gives its `Reply`."""
+    """Send a request; the result is its `Reply`."""
 
     request: Request
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Send a request and leave its answer open for `Read`; gives a `Reply`, whose body is there if it is an error."""
+    """Send a request and leave its response open for `Read`; the `Reply` has a body only if it is an error."""
 
     request: Request
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Give the next bytes of the open answer, None at its end."""
+    """Read the next bytes of the open response; None at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +68,24 @@ class Core:
         self.server = server.rstrip("/")
         self.session = Session(dict(properties or {}))
 
-    def ask(self, request: Request) -> Call[Any]:
+    def send(self, request: Request) -> Call[Any]:
         reply: Reply = yield Send(request)
-        return answered(reply.status, reply.body, self.server)
+        return parse_response(reply.status, reply.body, self.server)
 
     def execute(self, text: str, properties: Properties | None) -> Call[Entities]:
         try:
-            entities = Entities((yield from self.ask(self.session.statements(text, properties))))
+            entities = Entities((yield from self.send(self.session.statements_request(text, properties))))
         except ServerError as error:
-            self.session.note_refusal(error)
+            self.session.apply_error(error)
             raise
-        self.session.carry(entities)
+        self.session.apply(entities)
         return entities
 
     def rows(self, text: str, properties: Properties | None) -> "RowsCore":
-        return RowsCore(self, self.session.question(text, properties, progress=True))
+        return RowsCore(self, self.session.query_request(text, properties, progress=True))
 
     def lines(self, text: str, properties: Properties | None) -> "LinesCore":
-        return LinesCore(self, self.session.question(text, properties, progress=False))
+        return LinesCore(self, self.session.query_request(text, properties, progress=False))
 
     def insert(self, target: str, rows: Any) -> Call[int]:
         done = 0
@@ -95,14 +95,14 @@ class Core:
         return done
 
     def close_query(self, id: str) -> Call[None]:
-        yield from self.ask(close_query(id))
+        yield from self.send(close_query(id))
 
     def info(self) -> Call[Mapping[str, Any]]:
-        return server_info((yield from self.ask(INFO)))
+        return server_info((yield from self.send(INFO)))
 
     def health(self) -> Call[Mapping[str, Any]]:
         reply: Reply = yield Send(HEALTH)
-        return healthy(reply.status, reply.body, self.server)
+        return health_report(reply.status, reply.body, self.server)
 
 
 class RowsCore:
@@ -110,13 +110,13 @@ class RowsCore:
 
     def __init__(self, core: Core, request: Request) -> None:
         self._core, self._request = core, request
-        self._parser = AnswerParser()
+        self._parser = ResponseParser()
         self._ended = False
 
     @property
     def header(self) -> Header:
         if self._parser.header is None:
-            raise RuntimeError("a stream is opened by its `with` block")
+            raise RuntimeError("open the stream with a `with` block first")
         return self._parser.header
 
     @property
@@ -130,27 +130,27 @@ class RowsCore:
     def open(self) -> Call[None]:
         reply: Reply = yield Open(self._request)
         if reply.status >= 400:
-            answered(reply.status, reply.body, self._core.server)
+            parse_response(reply.status, reply.body, self._core.server)
         while self._parser.header is None and not self._ended:
             yield from self._receive()
             if self._parser.header is None:
-                # Raises what came in place of a header.
+                # Raises the error that was sent instead of a header.
                 self._parser.take()
 
     def next(self) -> Call[Row | None]:
-        """The next row, None at the end."""
+        """The next row; None at the end."""
         while (row := self._parser.take()) is None and not self._ended:
             yield from self._receive()
         return row
 
     def next_part(self) -> Call[Part | None]:
-        """The next row, or what stands between rows; None at the end."""
+        """The next row, progress or snapshot end; None at the end."""
         while (part := self._parser.take_part()) is None and not self._ended:
             yield from self._receive()
         return part
 
     def close(self) -> Call[None]:
-        """End the query, if the server has not."""
+        """Close the query, unless it has ended."""
         header = self._parser.header
         ended, self._ended = self._ended, True
         if not ended and header is not None and header.query is not None:
@@ -172,20 +172,20 @@ class LinesCore:
     def __init__(self, core: Core, request: Request) -> None:
         self._core, self._request = core, request
         self._rest = b""
-        self._whole: deque[bytes] = deque()
+        self._lines: deque[bytes] = deque()
 
     def open(self) -> Call[None]:
         reply: Reply = yield Open(self._request)
         if reply.status >= 400:
-            answered(reply.status, reply.body, self._core.server)
+            parse_response(reply.status, reply.body, self._core.server)
 
     def next(self) -> Call[str | None]:
-        """The next line, None at the end."""
-        while not self._whole:
+        """The next line; None at the end."""
+        while not self._lines:
             received: bytes | None = yield Read()
             if received is None:
                 last, self._rest = self._rest, b""
                 return printed_line(last.decode()) if last else None
-            *whole, self._rest = (self._rest + received).split(b"\n")
-            self._whole += whole
-        return printed_line(self._whole.popleft().decode())
+            *complete, self._rest = (self._rest + received).split(b"\n")
+            self._lines += complete
+        return printed_line(self._lines.popleft().decode())

@@ -1,4 +1,4 @@
-"""The entities that a server answers statements with, laid out to be read: as texts and tables."""
+"""Formats the entities of responses as text and tables."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from holdfast.client.display import aligned
 from holdfast.client.html import html_table
 from holdfast.client.session import Entity
-from holdfast.client.shown import aligned
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A table; `plural` says what there is none of when it has no rows."""
+    """A table; `plural` names its rows in the message that there are none."""
 
     names: tuple[str, ...]
     rows: Sequence[Sequence[Any]]
@@ -29,7 +29,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A whole file, such as the picture of a plan; to be written as it is."""
+    """A file, such as the picture of a plan; written unchanged."""
 
     text: str
     format: str
@@ -39,7 +39,7 @@ Block = str | Grid | Pairs | Document
 
 
 class Entities(list[Entity]):
-    """What statements were answered with, one entity each."""
+    """The responses to statements, one entity each."""
 
     def __repr__(self) -> str:
         return "\n".join(line for entity in self for block in blocks(entity) for line in block_lines(block))
@@ -53,7 +53,7 @@ def warnings(entity: Entity) -> list[str]:
 
 
 def blocks(entity: Entity) -> Iterator[Block]:
-    """What there is to read in an entity, from top to bottom."""
+    """The blocks of an entity, from top to bottom."""
     match entity["@type"]:
         case "currentStatus":
             status = entity["commandStatus"]
@@ -79,18 +79,25 @@ def blocks(entity: Entity) -> Iterator[Block]:
         case "queries":
             yield from queries(entity["queries"])
         case "kafka_topics":
-            rows = [[each["name"], *copies(each["replicaInfo"])] for each in entity["topics"]]
+            rows = [[each["name"], *partition_counts(each["replicaInfo"])] for each in entity["topics"]]
             yield Grid(("Topic", "Partitions", "Replicas"), rows, "topics")
         case "kafka_topics_extended":
             rows = [
-                [each["name"], *copies(each["replicaInfo"]), each["consumerCount"], each["consumerGroupCount"]]
+                [
+                    each["name"],
+                    *partition_counts(each["replicaInfo"]),
+                    each["consumerCount"],
+                    each["consumerGroupCount"],
+                ]
                 for each in entity["topics"]
             ]
             yield Grid(("Topic", "Partitions", "Replicas", "Consumers", "Groups"), rows, "topics")
         case "assert_topic":
             yield f"Topic {entity['topicName']} {'exists' if entity['exists'] else 'does not exist'}."
         case "type_list":
-            yield Grid(("Type", "Is"), [[name, type_of(is_)] for name, is_ in entity["types"].items()], "types")
+            yield Grid(
+                ("Type", "Definition"), [[name, type_of(schema)] for name, schema in entity["types"].items()], "types"
+            )
         case "query_descriptions":
             for described in entity["queryDescriptions"]:
                 writes = ", ".join(described["sinks"])
@@ -103,10 +110,10 @@ def blocks(entity: Entity) -> Iterator[Block]:
         case "describe_function":
             yield f"{entity['name']} ({entity['type'].lower()}): {entity['description']}"
             rows = [[_signature(entity["name"], form), form["returnType"]] for form in entity["functions"]]
-            yield Grid(("Call", "Gives"), rows, "forms")
-            shown = [[_example(each), each["gives"]] for each in entity["examples"]]
-            if shown:
-                yield Grid(("Example", "Gives"), shown, "examples")
+            yield Grid(("Call", "Returns"), rows, "forms")
+            examples = [[_example(each), each["gives"]] for each in entity["examples"]]
+            if examples:
+                yield Grid(("Example", "Returns"), examples, "examples")
         case "properties":
             rows = [[each["name"], each["value"] or ""] for each in entity["properties"]]
             yield Grid(("Property", "Value"), rows, "properties")
@@ -121,8 +128,8 @@ def blocks(entity: Entity) -> Iterator[Block]:
             yield from (f"{each['name']}: {each['reason']}" for each in entity["indexes"] if each["reason"])
         case "indexDescription":
             index = entity["indexDescription"]
-            named = {"Index": index["name"], "On": index["on"], "By": ", ".join(index["by"]), "State": index["state"]}
-            yield Pairs(named)
+            head = {"Index": index["name"], "On": index["on"], "By": ", ".join(index["by"]), "State": index["state"]}
+            yield Pairs(head)
             yield Grid(("Column", "Type"), [[each["name"], each["type"]] for each in index["columns"]], "columns")
         case "variables":
             rows = [[each["name"], each["value"]] for each in entity["variables"]]
@@ -140,14 +147,14 @@ def blocks(entity: Entity) -> Iterator[Block]:
             yield json.dumps(entity, indent=2, ensure_ascii=False)
 
 
-def copies(replicas: Sequence[int]) -> tuple[int, int]:
-    """How many partitions there are, and how many copies of each."""
+def partition_counts(replicas: Sequence[int]) -> tuple[int, int]:
+    """The number of partitions, and of replicas per partition."""
     return len(replicas), max(replicas, default=0)
 
 
-def _example(shown: Mapping[str, Any]) -> str:
-    over = shown.get("over")
-    return f"{shown['call']} over x in {over}" if over else str(shown["call"])
+def _example(example: Mapping[str, Any]) -> str:
+    over = example.get("over")
+    return f"{example['call']} over x in {over}" if over else str(example["call"])
 
 
 def _signature(name: str, form: Mapping[str, Any]) -> str:
@@ -206,7 +213,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-# ---- as text and as HTML
+# ---- text and HTML
 
 
 def block_lines(block: Block) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""What can go wrong between a client and a server.
+"""Errors of the client.
 
     HoldfastError
-    ├── ServerError         the server refused; also of the class of `holdfast.errors` that has its SQLSTATE
-    │   └── RowRefused      a row of an insert
-    ├── Unreachable         there is no server, or it went away
-    └── BadAnswer           what came back is not an answer of this kind of server
+    ├── ServerError         the server sent an error; also of the class of `holdfast.errors` with its SQLSTATE
+    │   └── RowRefused      the server refused a row of an insert
+    ├── Unreachable         no server responds, or the connection broke
+    └── BadResponse           the response is not one of a Holdfast server, or incomplete
 
 `except UnknownColumn` and `except ServerError` both catch a column that the server does not know.
 """
@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError, Position
 
 
 class ServerError(HoldfastError):
-    """What a server answered instead of a result; `entities` are the results of the statements before."""
+    """An error of the server; `entities` has the results of the statements before the failed one."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         HoldfastError.__init__(
@@ -39,10 +39,10 @@ class ServerError(HoldfastError):
 
 
 class RowRefused(ServerError):
-    """A row that was not inserted. `row` counts from 0; all before it are in.
+    """A row was not inserted. `row` is its number, from 0; all rows before it were inserted.
 
-    Rows are sent some hundreds at a time. `rows` are all that were refused of those sent together with it: the others
-    of these are in, and those after them were not sent.
+    Rows are sent in batches. `rows` has all refused rows of the same batch; its other rows were inserted, and later
+    batches were not sent.
     """
 
     def __init__(self, body: Mapping[str, Any], row: int) -> None:
@@ -55,24 +55,24 @@ class RowRefused(ServerError):
 
 
 class Unreachable(HoldfastError):
-    """There is no server, or it went away."""
+    """No server responds, or the connection broke."""
 
     sqlstate = "08001"
 
 
-class BadAnswer(HoldfastError):
-    """The answer is not one of this kind of server, or breaks off."""
+class BadResponse(HoldfastError):
+    """The response is not one of a Holdfast server, or incomplete."""
 
     sqlstate = "08P01"
 
 
 def server_error(body: Mapping[str, Any]) -> ServerError:
-    """The error of a body, of the class that its SQLSTATE names."""
+    """The error in a response body, of the class for its SQLSTATE."""
     return _classes().get(str(body.get("sqlstate")), ServerError)(body)
 
 
-def position_of(place: Mapping[str, int] | None) -> Position | None:
-    return Position(place["line"], place["column"], place["offset"]) if place else None
+def position_of(body: Mapping[str, int] | None) -> Position | None:
+    return Position(body["line"], body["column"], body["offset"]) if body else None
 
 
 @cache

@@ -1,11 +1,11 @@
-"""The rows of an answered query, as rows, Arrow or pandas, and as a table in a notebook."""
+"""The rows of a query: as rows, Arrow, pandas, or a table in a notebook."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from holdfast.client.answer import Header, Row
+from holdfast.client.display import aligned, is_right_aligned
 from holdfast.client.html import html_table
-from holdfast.client.shown import aligned, is_right
+from holdfast.client.response import Header, Row
 from holdfast.client.values import arrow_column
 
 if TYPE_CHECKING:
@@ -28,15 +28,15 @@ class Result(Sequence[Row]):
 
     @property
     def notice(self) -> str | None:
-        """What the server wants to be known of the answer, such as that it is not of the present."""
+        """A notice of the server about the result, such as that it is not current."""
         return self.header.notice
 
     @overload
-    def __getitem__(self, place: int) -> Row: ...
+    def __getitem__(self, index: int) -> Row: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Row]: ...
-    def __getitem__(self, place: int | slice) -> Row | list[Row]:
-        return self.rows[place]
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        return self.rows[index]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -48,11 +48,11 @@ class Result(Sequence[Row]):
         return [row.as_dict() for row in self.rows]
 
     def arrow(self) -> "pa.Table":
-        """The rows as an Arrow table; of a push query the tombstones are left out."""
+        """The rows as an Arrow table; tombstones of a push query are left out."""
         import pyarrow as pa
 
-        kept = [row.values for row in self.rows if not row.tombstone]
-        columns = zip(*kept, strict=True) if kept else ([] for _ in self.names)
+        rows = [row.values for row in self.rows if not row.tombstone]
+        columns = zip(*rows, strict=True) if rows else ([] for _ in self.names)
         arrays = [arrow_column(list(c), type_) for c, type_ in zip(columns, self.header.types, strict=True)]
         return pa.Table.from_arrays(arrays, names=list(self.names))
 
@@ -69,24 +69,24 @@ class Result(Sequence[Row]):
 
     def __repr__(self) -> str:
         shown = [row.values for row in self.rows[:SHOWN_ROWS]]
-        return "\n".join([*aligned(self.names, shown, self._right), counted(len(self.rows), SHOWN_ROWS)])
+        return "\n".join([*aligned(self.names, shown, self._right), row_count(len(self.rows), SHOWN_ROWS)])
 
     def _repr_html_(self) -> str:
         rows = self.rows[:SHOWN_ROWS]
-        gone = [row.tombstone for row in rows]
+        tombstones = [row.tombstone for row in rows]
         return html_table(
             self.names,
             [row.values for row in rows],
             right=self._right,
-            gone=gone,
-            caption=counted(len(self.rows), SHOWN_ROWS),
+            tombstones=tombstones,
+            caption=row_count(len(self.rows), SHOWN_ROWS),
         )
 
     @property
     def _right(self) -> list[bool]:
-        return [is_right(type_) for type_ in self.header.types]
+        return [is_right_aligned(type_) for type_ in self.header.types]
 
 
-def counted(count: int, shown: int) -> str:
+def row_count(count: int, shown: int) -> str:
     rows = f"{count:,} {'row' if count == 1 else 'rows'}"
     return f"({rows})" if count <= shown else f"({rows}, the first {shown} shown)"

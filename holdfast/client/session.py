@@ -1,4 +1,4 @@
-"""What a client sends and how it reads what comes back; no I/O, so that two transports can share it."""
+"""Builds the requests of a client and parses the responses. No I/O: shared by both clients."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.client.errors import BadAnswer, RowRefused, ServerError, Unreachable, server_error
+from holdfast.client.errors import BadResponse, RowRefused, ServerError, Unreachable, server_error
 from holdfast.client.values import plain
 from holdfast.config import DEFAULT_SERVER
 from holdfast.errors import NoTransaction
@@ -21,18 +21,18 @@ TRANSACTION = "holdfast.transaction"
 DELIMITED = "application/vnd.ksqlapi.delimited.v1"
 JSON = "application/json"
 INSERT_ROWS = 1000
-"""Rows of one insert request: each is answered before the next is sent, so an endless insert needs bounded memory."""
+"""Rows per insert request. Requests are sent one after the other, so that an endless insert needs bounded memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to a server; a GET when there is no body."""
+    """A request to a server; a GET if there is no body."""
 
     path: str
     body: bytes | None = None
     accept: str = JSON
     seconds: float | None = None
-    """How long to wait for each part of the answer; None waits for ever, as statements may take long."""
+    """Timeout of each read of the response; None for no timeout, as statements may take long."""
 
     @property
     def method(self) -> str:
@@ -40,40 +40,40 @@ class Request:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        sent = {"accept": self.accept}
-        return sent if self.body is None else sent | {"content-type": JSON}
+        headers = {"accept": self.accept}
+        return headers if self.body is None else headers | {"content-type": JSON}
 
 
 @dataclass(slots=True)
 class Session:
-    """What holds from one statement to the next: the properties of SET and the variables of DEFINE."""
+    """The state between statements: the properties of SET and the variables of DEFINE."""
 
     properties: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
 
-    def statements(self, text: str, properties: Properties | None) -> Request:
+    def statements_request(self, text: str, properties: Properties | None) -> Request:
         body: dict[str, Any] = {"ksql": text, "streamsProperties": self.properties | dict(properties or {})}
         body["sessionVariables"] = self.variables
         return Request("/ksql", orjson.dumps(body))
 
-    def question(self, text: str, properties: Properties | None, *, progress: bool) -> Request:
+    def query_request(self, text: str, properties: Properties | None, *, progress: bool) -> Request:
         body: dict[str, Any] = {"sql": text, "properties": self.properties | dict(properties or {})}
         body["sessionVariables"] = self.variables
         body["requestProperties"] = {"holdfast.tombstones": True, "holdfast.progress": progress}
         return Request("/query-stream", orjson.dumps(body), DELIMITED)
 
-    def leave(self) -> None:
-        """Be in no transaction, also when the server could not be told."""
+    def leave_transaction(self) -> None:
+        """Leave the transaction, even if the server cannot be reached."""
         self.properties.pop(TRANSACTION, None)
 
-    def note_refusal(self, error: ServerError) -> None:
-        """Be in no transaction that is not there, or that the server could not commit: it has rolled it back."""
+    def apply_error(self, error: ServerError) -> None:
+        """Leave a transaction that does not exist or whose COMMIT failed, as the server has rolled it back."""
         first = next(iter((error.statement or "").upper().split(None, 1)), "")
         if isinstance(error, NoTransaction) or first in ("COMMIT", "ROLLBACK"):
-            self.leave()
+            self.leave_transaction()
 
-    def carry(self, entities: Iterable[Entity]) -> None:
-        """Keep what SET, DEFINE and their opposites did for the statements to come."""
+    def apply(self, entities: Iterable[Entity]) -> None:
+        """Apply SET, UNSET, DEFINE, UNDEFINE, BEGIN and the end of a transaction to the session."""
         for entity in entities:
             first = next(iter(str(entity.get("statementText", "")).upper().split(None, 1)), "")
             match entity.get("@type"):
@@ -96,43 +96,43 @@ def close_query(id: str) -> Request:
 
 
 def backup_request(id: str | None = None, *, end: bool = False) -> Request:
-    """Begins a backup, or keeps one going, or ends it."""
+    """Begin a backup, keep it alive, or end it."""
     return Request("/backup", orjson.dumps({"id": id, "end": end}))
 
 
-# ---- answers
+# ---- responses
 
 
-def answered(status: int, body: bytes, url: str) -> Any:
-    """The JSON of an answer, or the error that it is."""
+def parse_response(status: int, body: bytes, url: str) -> Any:
+    """The JSON of a response; raises if it is an error."""
     try:
-        told = orjson.loads(body)
+        message = orjson.loads(body)
     except ValueError:
-        raise BadAnswer(
-            f"{url} does not answer as this kind of server does",
+        raise BadResponse(
+            f"{url} is not a Holdfast server",
             detail=f"HTTP status {status}.",
-            hint="Is another kind of server at this address?",
+            hint="Check the address: another service responded.",
         ) from None
     if status >= 400:
-        raise server_error(told if isinstance(told, dict) else {})
-    return told
+        raise server_error(message if isinstance(message, dict) else {})
+    return message
 
 
 def printed_line(line: str) -> str:
-    """A line of PRINT, or the error that ended it."""
+    """A line of PRINT; raises if it is the error that ended it."""
     if line.startswith('{"@type":"generic_error"'):
         raise server_error(orjson.loads(line))
     return line
 
 
-def server_info(told: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = told["KsqlServerInfo"]
+def server_info(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = message["KsqlServerInfo"]
     return found
 
 
-def healthy(status: int, body: bytes, server: str) -> Mapping[str, Any]:
-    """The report of a health check; that of a server that is ill comes with status 503."""
-    found: Mapping[str, Any] = answered(200 if status == 503 else status, body, server)
+def health_report(status: int, body: bytes, server: str) -> Mapping[str, Any]:
+    """The report of a health check; an unhealthy server sends it with status 503."""
+    found: Mapping[str, Any] = parse_response(200 if status == 503 else status, body, server)
     return found
 
 
@@ -146,7 +146,7 @@ def unreachable(server: str, cause: Exception) -> Unreachable:
     return Unreachable(
         f"cannot reach a server at {server}",
         detail=f"{str(cause) or type(cause).__name__}.",
-        hint="Start one with: holdfast start. Name another with --server.",
+        hint="Start one with: holdfast start, or choose another with --server.",
     )
 
 
@@ -156,12 +156,12 @@ Rows = Iterable[Mapping[str, Any]]
 
 
 def insert_requests(target: str, rows: Any) -> Iterator[tuple[Request, int]]:
-    """Requests that insert rows, and how many each has. Rows are mappings, or anything that Arrow can read."""
+    """Requests that insert rows, and the number of rows in each. Rows are mappings, or anything that Arrow can read."""
     head = orjson.dumps({"target": target})
-    left = iter(mappings(rows))
-    while part := list(islice(left, INSERT_ROWS)):
-        body = b"\n".join((head, *map(row_line, part), b""))
-        yield Request("/inserts-stream", body, DELIMITED), len(part)
+    remaining = iter(mappings(rows))
+    while batch := list(islice(remaining, INSERT_ROWS)):
+        body = b"\n".join((head, *map(row_line, batch), b""))
+        yield Request("/inserts-stream", body, DELIMITED), len(batch)
 
 
 def mappings(rows: Any) -> Rows:
@@ -187,28 +187,30 @@ def row_line(row: Mapping[str, Any]) -> bytes:
 def fragment(value: Any) -> Any:
     if isinstance(value, Decimal):
         return orjson.Fragment(format(value, "f"))
-    raise TypeError(f"{type(value).__name__} is not a value of SQL")
+    raise TypeError(f"{type(value).__name__} is not a SQL value")
 
 
 def inserted(status: int, body: bytes, server: str, *, sent: int, before: int) -> int:
-    """How many rows the server took; the first that it refused is raised, by its number among all that were sent."""
+    """The number of inserted rows; raises the first refused one. Row numbers start at `before`."""
     if status >= 400:
-        answered(status, body, server)
-    taken = 0
+        parse_response(status, body, server)
+    accepted = 0
     refused: list[RowRefused] = []
     for line in filter(None, body.split(b"\n")):
-        told = orjson.loads(line)
-        match told.get("status"):
+        message = orjson.loads(line)
+        match message.get("status"):
             case "ok":
-                taken += 1
+                accepted += 1
             case "error":
-                refused.append(RowRefused(told, before + int(told.get("seq", taken))))
+                refused.append(RowRefused(message, before + int(message.get("seq", accepted))))
             case _:
-                raise server_error(told)
+                raise server_error(message)
     if refused:
         first, *_ = refused
         first.rows = tuple(each.row for each in refused)
         raise first
-    if taken != sent:
-        raise BadAnswer("the server did not answer for every row", detail=f"{sent} were sent, {taken} answered.")
-    return taken
+    if accepted != sent:
+        raise BadResponse(
+            "the server did not acknowledge every row", detail=f"{sent} were sent, {accepted} acknowledged."
+        )
+    return accepted

@@ -1,4 +1,4 @@
-"""Subscriptions that outlive their connections."""
+"""Subscriptions that survive lost connections."""
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
-from holdfast.client.answer import Progress
-from holdfast.client.changes import Change, Patience, Place
+from holdfast.client.changes import Backoff, Change, Resumption
+from holdfast.client.response import Progress
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 class Subscription(Iterator[Change | Progress]):
-    """The changes of a table or a query, time by time, each followed by the progress that ends it; for one thread.
+    """The changes of a table or a query, time by time, each time followed by its progress; for one thread.
 
-    A lost connection is made again from where it was: no change is left out, and none given twice.
+    It reconnects after a lost connection and resumes where it stopped: no change is missing or repeated.
     """
 
-    def __init__(self, client: "Client", place: Place, retry_seconds: float) -> None:
-        self._client, self._place, self._patience = client, place, Patience(retry_seconds)
-        self._given = self._changes()
+    def __init__(self, client: "Client", resumption: Resumption, retry_seconds: float) -> None:
+        self._client, self._resumption, self._backoff = client, resumption, Backoff(retry_seconds)
+        self._iterator = self._changes()
 
     @property
     def resume_from(self) -> int | None:
-        """The time of the last progress that was given. Kept, it is what another subscription can go on from."""
-        return self._place.resume_from
+        """The time of the last progress. Store it with your results: another subscription can resume from it."""
+        return self._resumption.resume_from
 
     def __enter__(self) -> Self:
         return self
@@ -37,38 +37,38 @@ class Subscription(Iterator[Change | Progress]):
         self.close()
 
     def __next__(self) -> Change | Progress:
-        return next(self._given)
+        return next(self._iterator)
 
     def close(self) -> None:
-        """End it. The server has forgotten it when this returns."""
-        self._given.close()
+        """End the subscription. The server has closed it when this returns."""
+        self._iterator.close()
 
     def _changes(self) -> Generator[Change | Progress, None, None]:
-        while not self._place.ended:
+        while not self._resumption.ended:
             error = None
             try:
-                with self._client.stream(self._place.text) as stream:
+                with self._client.stream(self._resumption.text) as stream:
                     for part in stream.parts():
-                        self._patience.again()
-                        yield from self._place.take(part)
+                        self._backoff.reset()
+                        yield from self._resumption.take(part)
             except HoldfastError as problem:
                 error = problem
-            self._place.lost()
-            if not self._place.ended:
-                time.sleep(self._patience.wait(error))
+            self._resumption.lost()
+            if not self._resumption.ended:
+                time.sleep(self._backoff.next_delay(error))
 
 
 class AsyncSubscription(AsyncIterator[Change | Progress]):
     """See `Subscription`."""
 
-    def __init__(self, client: "AsyncClient", place: Place, retry_seconds: float) -> None:
-        self._client, self._place, self._patience = client, place, Patience(retry_seconds)
-        self._given = self._changes()
+    def __init__(self, client: "AsyncClient", resumption: Resumption, retry_seconds: float) -> None:
+        self._client, self._resumption, self._backoff = client, resumption, Backoff(retry_seconds)
+        self._iterator = self._changes()
 
     @property
     def resume_from(self) -> int | None:
         """See `Subscription.resume_from`."""
-        return self._place.resume_from
+        return self._resumption.resume_from
 
     async def __aenter__(self) -> Self:
         return self
@@ -77,23 +77,23 @@ class AsyncSubscription(AsyncIterator[Change | Progress]):
         await self.close()
 
     async def __anext__(self) -> Change | Progress:
-        return await anext(self._given)
+        return await anext(self._iterator)
 
     async def close(self) -> None:
         """See `Subscription.close`."""
-        await self._given.aclose()
+        await self._iterator.aclose()
 
     async def _changes(self) -> AsyncGenerator[Change | Progress, None]:
-        while not self._place.ended:
+        while not self._resumption.ended:
             error = None
             try:
-                async with self._client.stream(self._place.text) as stream:
+                async with self._client.stream(self._resumption.text) as stream:
                     async for part in stream.parts():
-                        self._patience.again()
-                        for given in self._place.take(part):
-                            yield given
+                        self._backoff.reset()
+                        for change in self._resumption.take(part):
+                            yield change
             except HoldfastError as problem:
                 error = problem
-            self._place.lost()
-            if not self._place.ended:
-                await anyio.sleep(self._patience.wait(error))
+            self._resumption.lost()
+            if not self._resumption.ended:
+                await anyio.sleep(self._backoff.next_delay(error))

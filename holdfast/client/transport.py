@@ -1,4 +1,4 @@
-"""How both clients use httpx."""
+"""httpx settings and errors, shared by both clients."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,8 +13,8 @@ LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
 
 
 @contextmanager
-def reaching(server: str) -> Iterator[None]:
-    """Tell of a server that is not there in our words."""
+def translate_errors(server: str) -> Iterator[None]:
+    """Translate httpx's errors about an unreachable server."""
     try:
         yield
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as cause:
@@ -25,11 +25,11 @@ def reaching(server: str) -> Iterator[None]:
 
 def connection(server: str, headers: Mapping[str, str] | None) -> dict[str, Any]:
     """The arguments of an httpx client."""
-    # A proxy of the environment is for the internet, not for a server whose address was given.
+    # Proxy settings in the environment do not apply: the server is given by its address.
     return {"base_url": server, "headers": headers, "limits": LIMITS, "trust_env": False}
 
 
-def as_sent(request: Request) -> dict[str, Any]:
+def httpx_arguments(request: Request) -> dict[str, Any]:
     """The arguments of an httpx request."""
     return {
         "method": request.method,

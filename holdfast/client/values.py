@@ -9,7 +9,7 @@
 | TIMESTAMP                        | datetime.datetime in UTC                                                   |
 | ARRAY, MAP, STRUCT               | list, dict, dict                                                           |
 
-A date or a timestamp outside the years 1 to 9999, which Python cannot hold, stays text.
+A date or a timestamp outside the years 1 to 9999, which Python cannot represent, stays a string.
 """
 
 import math
@@ -29,7 +29,7 @@ Reader = Callable[[Any], Any]
 
 
 def reader(type_: sql.SqlType) -> Reader | None:
-    """How a value that is not null is read from its JSON; None when it is itself."""
+    """Converts a non-null JSON value to Python; None if no conversion is needed."""
     match type_:
         case sql.Scalar.DOUBLE:
             return float
@@ -64,7 +64,7 @@ def nullable(type_: sql.SqlType) -> Reader:
 
 
 def key_reader(type_: sql.SqlType) -> Reader:
-    """JSON's keys are texts."""
+    """Converts a key of a JSON object, which is a string."""
     match type_:
         case sql.Scalar.INTEGER | sql.Scalar.BIGINT:
             return int
@@ -100,19 +100,19 @@ def has_decimal(type_: sql.SqlType) -> bool:
             return False
 
 
-# ---- out again
+# ---- Python to JSON
 
 
 def plain(value: Any) -> Any:
-    """A Python value as what JSON has, in the form that the server sends and takes; a Decimal stays one."""
+    """A Python value as JSON, in the form that the server sends and accepts; a Decimal stays a Decimal."""
     match value:
         case float() if not math.isfinite(value):
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case bytes() | bytearray():
             return b64encode(value).decode("ascii")
         case datetime():
-            moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
-            return moment.isoformat(timespec="milliseconds")
+            utc = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+            return utc.isoformat(timespec="milliseconds")
         case date():
             return value.isoformat()
         case time():
@@ -172,10 +172,10 @@ def arrow_column(values: Sequence[Any], type_: sql.SqlType) -> "pa.Array":
 
     to = arrow_type(type_)
     if type_ in (sql.Scalar.DATE, sql.Scalar.TIMESTAMP) and any(isinstance(value, str) for value in values):
-        # Years that Python's types do not have; numpy's do.
+        # Years that numpy can represent, but Python's types cannot.
         unit = "D" if type_ is sql.Scalar.DATE else "ms"
-        moments = np.array([plain(value) for value in values], f"datetime64[{unit}]")
-        return pa.array(moments).cast(to)
+        times = np.array([plain(value) for value in values], f"datetime64[{unit}]")
+        return pa.array(times).cast(to)
     if isinstance(type_, sql.Map):
         values = [None if value is None else list(value.items()) for value in values]
     return pa.array(values, to)

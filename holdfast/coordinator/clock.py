@@ -1,37 +1,33 @@
-"""The database's time: strictly increasing, never taken back, also not by a crash or a clock that steps back."""
+"""The time of the database: strictly increasing, even after a crash or when the machine's clock steps back."""
 
 from collections.abc import Callable
 from threading import Lock
-from time import time_ns
 
 from holdfast.crash import crash_point
 from holdfast.runtime.store.port import Store, Time
 
 BLOCK_MS = 5_000
-"""Times are reserved this far ahead, so that handing one out needs no write."""
-
-
-def wall_clock() -> int:
-    return time_ns() // 1_000_000
+"""Times are reserved this far ahead, so that a read time needs no write."""
 
 
 class Clock:
     """Chooses the times of ticks and of reads.
 
-    Law: a read time is below the time of every tick that was not yet visible when it was handed out, and a tick's time
-    is above every time that was handed out before it, in this process or in one before it.
+    Law: a read time is below the time of every tick that was not yet visible when it was returned, and a tick's time
+    is above every read time returned before it, in this process or an earlier one.
     """
 
-    def __init__(self, store: Store, now: Callable[[], int] = wall_clock) -> None:
+    def __init__(self, store: Store, now: Callable[[], int]) -> None:
         self._store = store
         self._now = now
         self._lock = Lock()
+        """Protects all that follows; a reservation is written to the store while it is held."""
         self._last = store.last_time()
         self._reserved = self._last
         self._committing: Time | None = None
 
     def rise_above(self, time: Time) -> None:
-        """Give no time up to this one any more."""
+        """Never again return a time up to this one."""
         with self._lock:
             if time > self._last:
                 self._reserve(time)
@@ -60,7 +56,7 @@ class Clock:
             return time
 
     def reserve_ahead(self) -> None:
-        """Reserve the next block before the present one runs out."""
+        """Reserve the next block before the current one runs out."""
         with self._lock:
             if self._latest() + BLOCK_MS // 2 > self._reserved:
                 self._reserve(self._latest())

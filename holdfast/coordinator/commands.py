@@ -1,54 +1,42 @@
-"""Statements that change the catalog: each becomes a command, and what runs is what the command says."""
+"""Statements that change the catalog: each becomes a command, and the command is what runs."""
 
 import logging
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import assert_never
 
-from holdfast.catalog.commands import Command, apply, decode_command, encode_command
+from holdfast.catalog.commands import Command, CommandId, decode_command, encode_command
+from holdfast.catalog.current import CurrentCatalog
+from holdfast.catalog.fold import apply, apply_plan
 from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.catalog.snapshot import Catalog
-from holdfast.coordinator.cluster import Cluster
+from holdfast.coordinator.drains import Drains
 from holdfast.coordinator.holds import Holds
-from holdfast.coordinator.topic_deletions import TopicDeletions
-from holdfast.coordinator.wanted_topics import WantedTopics
-from holdfast.errors import BindError, HoldfastError, NotSupported
-from holdfast.kafka.admin import Admin
-from holdfast.kafka.log import CommandLog
+from holdfast.coordinator.reconcile import Reconciler
+from holdfast.coordinator.topics.deletions import TopicDeletions
+from holdfast.coordinator.topics.wanted import WantedTopics
+from holdfast.errors import BindError, CommandInDoubt, HoldfastError, NotSupported
+from holdfast.kafka.command_log import CommandLog
 from holdfast.names import QueryId, StoreId
-from holdfast.planner.commands import OfHolds, OfQueries, as_one, commands_for, hold_of
-from holdfast.planner.draft import Changing, Draft, Planned
-from holdfast.planner.plan import Plannable
+from holdfast.planner.commands import as_one, commands_for, hold_of
+from holdfast.planner.draft import Change, Draft, Planned
+from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.program import Program
-from holdfast.runtime.serdes.decoding import Decoder
+from holdfast.runtime.serdes.decoder import Decoder
 from holdfast.runtime.spark.build import build_query, build_table
 from holdfast.runtime.store.port import Time
 from holdfast.runtime.store.schemas import extends
-from holdfast.sql.bind import bind
-from holdfast.sql.bound import (
-    BoundAlter,
-    BoundCreateAs,
-    BoundCreateFunction,
-    BoundCreateSource,
-    BoundCreateType,
-    BoundCreateView,
-    BoundDrop,
-    BoundDropFunction,
-    BoundDropType,
-    BoundDropView,
-    BoundInsertSelect,
-    BoundNothing,
-    BoundPause,
-    BoundResume,
-    BoundTerminate,
-)
-from holdfast.sql.bound_hold import BoundCreateHold, BoundDropHold, BoundRenameHold
-from holdfast.sql.bound_index import BoundAlterIndex, BoundCreateIndex, BoundDropIndex
-from holdfast.sql.session import KEPT
-from holdfast.sql.statements import Statement
+from holdfast.sql.bind.ddl import ddl_kind
+from holdfast.sql.bind.ddl_kind import BoundDdl, BoundPlan
+from holdfast.sql.bind.drop import BoundDrop
+from holdfast.sql.bind.hold import BoundCreateHold
+from holdfast.sql.bind.nothing import BoundNothing
+from holdfast.sql.bind.query_control import BoundTerminate
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.properties.session import stored_properties
+from holdfast.sql.syntax.statements import Statement
+from holdfast.wall_clock import WallClock
 
 log = logging.getLogger(__name__)
 
@@ -57,53 +45,66 @@ RETRY_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a statement did: the command's place in the log, and the query that it started."""
+    """What a statement did: its command, the command's offset in the log, and the query that it started.
+
+    A statement without effect has no command; `message` says why.
+    """
 
     message: str
     sequence: int
     query: QueryId | None = None
+    command: CommandId | None = None
 
 
 class Commands:
-    """Changes the catalog. On the coordinator's thread; `catalog` may be read from any."""
+    """Changes the catalog. On the coordinator's thread."""
 
     def __init__(
         self,
         log: CommandLog,
-        admin: Admin,
-        cluster: Cluster,
+        topics: WantedTopics,
         deletions: TopicDeletions,
-        catalog: Catalog,
+        drains: Drains,
+        dataflow: Dataflow,
+        reconciler: Reconciler,
+        holds: Holds,
+        current: CurrentCatalog,
+        clock: WallClock,
+        *,
         store_id: StoreId,
+        next_number: int,
     ) -> None:
-        self._log, self._cluster = log, cluster
-        self._deletions, self._store_id = deletions, store_id
-        self._topics = WantedTopics(admin, cluster.topics.was_read)
-        self._next_number = 0
+        """`next_number` follows the numbers of the commands that exist already."""
+        self._log, self._topics, self._deletions, self._dataflow = log, topics, deletions, dataflow
+        self._drains = drains
+        self._reconciler, self._holds, self._current, self._clock = reconciler, holds, current, clock
+        self._store_id, self._next_number = store_id, next_number
         self._pending = False
-        self._again_at = 0.0
-        self.catalog = catalog
-        self.holds: Holds | None = None
+        self._retry_at = 0.0
 
-    def follow(self, number: int) -> None:
-        """Numbers of queries go on after those of commands that are there already."""
-        self._next_number = number
+    @property
+    def catalog(self) -> Catalog:
+        return self._current()
 
     def execute(self, statement: Statement, text: str, properties: Mapping[str, str]) -> Done:
-        """Bind, plan, check, write, then do: a statement that fails leaves nothing behind."""
+        """Bind, plan, check, write, then apply: a statement that fails changes nothing."""
         self._take_missed()
         bound = bind(statement, self.catalog, properties)
         if isinstance(bound, BoundNothing):
             return Done(bound.notice, -1)
-        if not isinstance(bound, Plannable | OfQueries | OfHolds):
+        if not isinstance(bound, BoundDdl):
             raise BindError("this statement does not change the catalog")
         commands = commands_for(
-            bound, text=text, number=self._next_number, properties=_kept(properties), store_id=self._store_id
+            bound,
+            text=text,
+            number=self._next_number,
+            properties=stored_properties(properties),
+            store_id=self._store_id,
         )
         if isinstance(bound, BoundCreateHold):
             return self._create_hold(bound, text, commands[0])
         if not commands:
-            return Done(_message(bound), -1)
+            return _done(bound, -1)
         before, command = self.catalog, as_one(commands, text)
         after = apply(before, command)
         self._topics.check(before, after)
@@ -111,89 +112,105 @@ class Commands:
         if isinstance(bound, BoundDrop) and bound.delete_topic and bound.target.topic is not None:
             self._deletions.intend(bound.target.topic)
         offset = self._append(command)
-        self.catalog = after
+        self._current.replace(after)
         self._set_up()
         plans = {id_: entry.plan for id_, entry in before.queries.items()}
         started = next((id_ for id_, entry in after.queries.items() if plans.get(id_) != entry.plan), None)
-        return Done(_message(bound), offset, started)
+        return _done(bound, offset, query=started, left=self._drains.wait())
 
-    def commit(self, draft: Draft) -> list[tuple[Changing, Done]]:
-        """Do what a transaction says, by one record of the command topic: all of it or nothing."""
+    def run_plan(self, plan: bytes, properties: Mapping[str, str]) -> None:
+        """Run a stored plan as a command of its own."""
+        command = Command(id=CommandId("", "", ""), statement="", plan=plan, properties=dict(properties))
+        before, after = self.catalog, apply_plan(self.catalog, command, plan)
+        self._topics.check(before, after)
+        self._check_runs(after)
+        self._append(command)
+        self._current.replace(after)
+        self._set_up()
+
+    def commit(self, draft: Draft) -> list[Done]:
+        """Run the statements of a transaction, by one record of the command topic: all of them or none."""
         self._take_missed()
         before, number = self.catalog, self._next_number
         planned = draft.planned(before, number=number, store_id=self._store_id)
         self._topics.check(before, planned.after)
         self._check_runs(planned.after)
         if not planned.commands:
-            return [(bound, Done(bound.notice, -1)) for bound in planned.bound if isinstance(bound, BoundNothing)]
+            return [_done(bound, -1) for bound in planned.bound]
         with self._placed(planned) as at:
             offset = self._append(draft.command(planned, self._store_id))
-        self.catalog = planned.after
+        self._current.replace(planned.after)
         self._set_up()
         started = next((id_ for id_ in planned.after.queries if id_ not in before.queries), None)
-        return [(bound, _done(bound, offset, at, started)) for bound in planned.bound]
+        left = self._drains.wait()
+        return [_done(bound, offset, at=at, query=started, left=left) for bound in planned.bound]
 
     @contextmanager
     def _placed(self, planned: Planned) -> Iterator[Time | None]:
-        """The new hold of a transaction has its time on what its object is computed from, before its command is there.
+        """Set the time of a transaction's new hold, on the sources of its object, before its command is written.
 
-        Gives that time; what the block does not bring about is taken back.
+        Yields that time; the hold is removed again if the block fails.
         """
         bound = planned.new_hold
         if bound is None:
             yield None
             return
-        assert self.holds is not None
         hold = planned.after.hold(bound.name)
-        at = self.holds.place_on_inputs(hold, planned.inputs, bound.at)
+        at = self._holds.create_on_inputs(hold, planned.inputs, bound.at)
         try:
             yield at
+        except CommandInDoubt:
+            raise  # If the command was written, the hold needs its time; otherwise `Holds.settle` removes it.
         except BaseException:
-            self.holds.forget(hold)
+            self._holds.undo_create(hold)
             raise
 
     def settle(self) -> None:
-        """Set up again what could not be, and what a statement has done that seemed to fail; between ticks."""
+        """Between ticks: retry a failed setup, and apply commands that were written though their statements failed."""
         self._take_missed()
-        if self._pending and time.monotonic() >= self._again_at:
+        if self._pending and self._clock.monotonic() >= self._retry_at:
             self._set_up()
 
     def _take_missed(self) -> None:
+        was_in_doubt = self._log.is_in_doubt
         missed = self._log.missed()
         for record in missed:
-            self.catalog = apply(self.catalog, decode_command(record.key, record.value, offset=record.offset))
+            self._current.replace(apply(self.catalog, decode_command(record.key, record.value, offset=record.offset)))
             self._next_number = record.offset + 1
         if missed:
             self._set_up()
+        elif was_in_doubt:
+            self._holds.settle()
 
     def _set_up(self) -> None:
-        """Make the topics of the catalog and run its queries; what fails now is tried again.
+        """Create the topics of the catalog and run its queries; a failure is retried.
 
-        A command that is written stands: it must not seem to have failed because Kafka or the disk did after it.
+        A written command is final: its statement must not fail because of what Kafka or the disk do after it.
         """
         try:
-            problem = self._topics.make(self.catalog)
-            self._cluster.install(self.catalog)
-            self._cluster.pause()
-            if self.holds is not None:
-                self.holds.settle()
+            problem = self._topics.create(self.catalog)
+            self._reconciler.reconcile(self.catalog)
+            self._reconciler.pause()
+            self._holds.settle()
+            self._drains.discard(self._deletions.intended())
             self._deletions.finish(self.catalog)
         except HoldfastError as error:
             problem = error
         self._try_again_because_of(problem)
 
     def _create_hold(self, bound: BoundCreateHold, text: str, command: Command) -> Done:
-        """Its time first, then its command: a hold that is in the catalog holds."""
-        assert self.holds is not None
+        """Its time first, then its command: a hold in the catalog is effective."""
         hold = hold_of(bound, text=text, number=self._next_number)
-        at = self.holds.place(hold, bound.at)
+        at = self._holds.create(hold, bound.at)
         try:
             offset = self._append(command)
+        except CommandInDoubt:
+            raise  # If the command was written, the hold needs its time; otherwise `Holds.settle` removes it.
         except BaseException:
-            self.holds.forget(hold)
+            self._holds.undo_create(hold)
             raise
-        self.catalog = apply(self.catalog, command)
-        return Done(f"Hold {hold.name} created at {at}.", offset)
+        self._current.replace(apply(self.catalog, command))
+        return _done(bound, offset, at=at)
 
     def _append(self, command: Command) -> int:
         offset = self._log.append(*encode_command(command))
@@ -201,22 +218,22 @@ class Commands:
         return offset
 
     def recover(self) -> None:
-        """Run what the catalog has, after a start."""
-        problem = self._topics.make(self.catalog)
-        self._cluster.install(self.catalog)
-        self._cluster.drop_strays()
+        """Run the queries of the catalog, after a start."""
+        problem = self._topics.create(self.catalog)
+        self._reconciler.reconcile(self.catalog)
+        self._reconciler.drop_strays()
         self._deletions.finish(self.catalog)
         self._try_again_because_of(problem)
 
     def _try_again_because_of(self, problem: HoldfastError | None) -> None:
         self._pending = problem is not None
-        self._again_at = time.monotonic() + RETRY_SECONDS
+        self._retry_at = self._clock.monotonic() + RETRY_SECONDS
         if problem is not None:
-            log.warning("the catalog is not yet all set up, trying again: %s", problem)
+            log.warning("catalog setup incomplete, retrying: error=%s", problem)
 
     def _check_runs(self, after: Catalog) -> None:
-        """Build what is new from its encoded plan, so that a plan that cannot run is refused and not stored."""
-        sources = self._cluster.dataflow
+        """Build new queries from their encoded plans, so that a plan that cannot run is not stored."""
+        sources = self._dataflow
         for name, found in after.objects.items():
             if self.catalog.objects.get(name) is not found:
                 _check_reads(found)
@@ -234,17 +251,17 @@ class Commands:
 
 
 def _check_goes_on(running: Program, program: Program) -> None:
-    """Refuse a plan that would need other state than its query has."""
+    """Refuse a plan whose state differs from that of the running query."""
     if program.states != running.states or not extends(program.layout, running.layout):
         raise NotSupported(
-            f"query {running.query} cannot go on with the new plan",
-            detail="What it has to remember of each key would change.",
+            f"query {running.query} cannot continue with the new plan",
+            detail="The state of each key would change.",
             hint="Drop the object first, or give the new one another name.",
         )
 
 
 def _check_reads(found: CatalogObject) -> None:
-    """Refuse an object over a topic whose records could not be read."""
+    """Refuse an object over a topic whose records cannot be decoded."""
     if found.derived:
         return
     if isinstance(found, Table):
@@ -254,62 +271,19 @@ def _check_reads(found: CatalogObject) -> None:
         Decoder(found.schema, found.formats, window=found.window).check()
 
 
-def _kept(properties: Mapping[str, str]) -> dict[str, str]:
-    """The session's properties that change results."""
-    return {name: value for name, value in properties.items() if name in KEPT}
+def _done(
+    bound: Change, offset: int, *, at: Time | None = None, query: QueryId | None = None, left: str | None = None
+) -> Done:
+    """The result of a statement: `at` is the time of a new hold, `query` the one that was started.
 
-
-def _done(bound: Changing, offset: int, at: Time | None, started: QueryId | None) -> Done:
-    match bound:
-        case BoundNothing(notice):
-            return Done(notice, -1)
-        case BoundCreateHold(name=name) if at is not None:
-            return Done(f"Hold {name} created at {at}.", offset)
-        case BoundCreateAs() | BoundCreateIndex():
-            return Done(_message(bound), offset, started)
-        case _:
-            return Done(_message(bound), offset)
-
-
-def _message(bound: Plannable | OfQueries | OfHolds) -> str:
-    match bound:
-        case BoundCreateSource(target=target) | BoundCreateAs(target=target):
-            return f"{target.kind.capitalize()} {target.name} created."
-        case BoundInsertSelect(target=target):
-            return f"Query that writes to {target.name} created."
-        case BoundAlter(target=target):
-            return f"{target.KIND.capitalize()} {target.name} altered."
-        case BoundCreateType(name=name):
-            return f"Type {name} created."
-        case BoundDropType(name=name):
-            return f"Type {name} dropped."
-        case BoundCreateFunction(function=function):
-            return f"Function {function.name} created, version {function.digest}."
-        case BoundCreateView(name=name):
-            return f"View {name} created."
-        case BoundDropView(name=name):
-            return f"View {name} dropped."
-        case BoundCreateIndex(name=name):
-            return f"Index {name} created."
-        case BoundAlterIndex(index):
-            return f"Index {index.name} altered."
-        case BoundDropIndex(index):
-            return f"Index {index.name} dropped."
-        case BoundDropFunction(name=name):
-            return f"Function {name} dropped."
-        case BoundDrop(target=target):
-            return f"Source {target.name} dropped."
-        case BoundCreateHold(name=name):
-            return f"Hold {name} created."
-        case BoundRenameHold(hold, name):
-            return f"Hold {hold.name} is now {name}."
-        case BoundDropHold(hold):
-            return f"Hold {hold.name} dropped."
-        case BoundTerminate():
-            return "Query terminated."
-        case BoundPause():
-            return "Query paused."
-        case BoundResume():
-            return "Query resumed."
-        case _:
-            assert_never(bound)
+    `left` says which rows of ended queries are still to be published.
+    """
+    if isinstance(bound, BoundNothing):
+        return Done(bound.notice, -1)
+    kind = ddl_kind(bound)
+    message, id_ = kind.message(bound), kind.id(bound)
+    if isinstance(bound, BoundCreateHold) and at is not None:
+        message = f"Hold {bound.name} created at {at}."
+    if left is not None and isinstance(bound, BoundDrop | BoundTerminate):
+        message = f"{message} {left}"
+    return Done(message, offset, query if isinstance(bound, BoundPlan) else None, id_)

@@ -1,43 +1,44 @@
-"""Holds: which times they may be at, and what moves them.
+"""Holds: which times they may have, and what advances them.
 
-A hold's object is in the command topic, its time in the store. It is placed in the store before its command is
-written, and taken from the store after the command that drops it: what a crash leaves between the two is a time that
-belongs to no hold, and is dropped at the next start.
+The object of a hold is in the command topic, its time in the store. The time is stored before the command is written,
+and removed after the command that drops the hold: what a crash leaves between the two is a time without a hold, which
+the next start removes.
 
-A hold that is created together with its object is placed on the object's inputs, where their history starts: the object
-is then built from there on, and the hold goes over to it once it can be read.
+A hold that is created together with its object is first put on the object's inputs, where their history starts. The
+object is then built from that time on, and the hold moves to it once it can be read.
 """
 
 import json
 import logging
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from threading import Lock
 
-from holdfast.catalog.objects import Hold, Table
+from holdfast.catalog.objects import Held, Hold, NamedHold, Table
 from holdfast.catalog.snapshot import Catalog
-from holdfast.coordinator.advances import Advances
+from holdfast.coordinator.hold_advances import HoldAdvances
+from holdfast.coordinator.uppers import Uppers
 from holdfast.errors import HoldTimeError, ReadError
 from holdfast.names import CollectionId, HoldId, ObjectName
-from holdfast.runtime.store.port import Kept, Pinned, Store, Time
-from holdfast.serving.times import Times
-from holdfast.serving.timestamps import NamedHold
-from holdfast.sql.moments import Moment
+from holdfast.runtime.progress import Status
+from holdfast.runtime.store.port import RetainedHistory, Store, StoredHold, Time
+from holdfast.sql.literals.moment import Moment
+from holdfast.wall_clock import WallClock
 
 log = logging.getLogger(__name__)
 
-UNPLACED = Time(0)
-"""The time of a hold whose object is built from streams, until it can be read."""
-PATIENCE = 60.0
-"""Seconds that a CREATE HOLD waits for a table that is being built: a script that has just made it needs no loop."""
+NO_TIME = Time(0)
+"""The time of a hold whose object is built from streams, until the object can be read."""
+BUILD_TIMEOUT = 60.0
+"""Seconds that CREATE HOLD waits for a table that is being built: a script that has just created it needs no loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class HoldStatus:
-    """A hold as SHOW HOLDS tells of it. `advanced` counts how often it was moved on by itself, last for `reason`.
+    """A hold as SHOW HOLDS lists it. `advanced` counts its automatic advances, the last one for `reason`.
 
-    `pinned` is what history has only because of it.
+    `pinned` is the history that only this hold retains.
     """
 
     hold: Hold
@@ -45,59 +46,74 @@ class HoldStatus:
     lag_ms: int
     advanced: int
     reason: str | None
-    pinned: Pinned
+    pinned: RetainedHistory
 
 
 @dataclass(frozen=True, slots=True)
-class _Noted:
-    """What the store remembers of a hold beside its time."""
+class _AutomaticAdvances:
+    """How often a hold was advanced automatically, and why it was last; stored beside its time."""
 
     advanced: int = 0
     reason: str | None = None
 
 
 class Holds:
-    """The holds of the catalog. `place` and `settle` on the coordinator's thread, the rest from any."""
+    """The holds of the catalog. `create` and `settle` on the coordinator's thread, the rest from any thread."""
 
-    def __init__(self, store: Store, times: Times, catalog: Callable[[], Catalog], ceiling_ms: int) -> None:
-        self._store, self._times, self._catalog, self._ceiling_ms = store, times, catalog, ceiling_ms
-        self._advances = Advances(store.move_kept)
-        self._noting = Lock()
+    def __init__(
+        self,
+        store: Store,
+        uppers: Uppers,
+        catalog: Callable[[], Catalog],
+        clock: WallClock,
+        *,
+        ceiling: timedelta,
+        grace: timedelta,
+    ) -> None:
+        """`ceiling` is the greatest MAX LAG allowed. The time that the server was down counts only after `grace`."""
+        self._store, self._uppers, self._catalog = store, uppers, catalog
+        self._ceiling_ms, self._clock = ceiling // timedelta(milliseconds=1), clock
+        last = store.last_time()
+        self._down_ms = max(0, clock.now_ms() - last) if last else 0
+        self._grace_ends = clock.monotonic() + grace.total_seconds()
+        self._advances = HoldAdvances(store.move_holds)
+        self._recording = Lock()
+        """Protects the counts of automatic advances, which are read and then written."""
 
-    # -- statements ----------------------------------------------------------------------------------
+    # -- statements
 
     def await_built(self, names: Sequence[str]) -> None:
         """Wait for tables and indexes that are being built. Never on the coordinator's thread, which builds them."""
         tables = [found for name in names if (found := self._catalog().held(name)) is not None]
-        deadline = time.monotonic() + PATIENCE
-        while any(map(self._times.building, tables)) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        deadline = self._clock.monotonic() + BUILD_TIMEOUT
+        while any(map(self._is_building, tables)) and self._clock.monotonic() < deadline:
+            self._clock.sleep(0.02)
 
-    def place(self, hold: Hold, at: Moment | None) -> Time:
-        """Place a new hold; durable on return."""
+    def create(self, hold: Hold, at: Moment | None) -> Time:
+        """Give a new hold its time; durable on return."""
         self._check_lag(hold)
         self._check_built(hold.on)
-        chosen = Time(at.at(self._times.now())) if at is not None else self._implied(hold.on)
+        chosen = Time(at.at(self._uppers.now())) if at is not None else self._implied(hold.on)
         self._check(hold, chosen, at)
         try:
-            self._store.keep(hold.id, [CollectionId(name) for name in hold.on], chosen)
+            self._store.put_hold(hold.id, [CollectionId(name) for name in hold.on], chosen)
         except ReadError as error:
             raise self._refusal(hold, chosen, at) from error
         return chosen
 
-    def place_on_inputs(self, hold: Hold, inputs: Sequence[ObjectName], at: Moment | None) -> Time | None:
-        """Place a hold on what its object will be computed from; durable on return.
+    def create_on_inputs(self, hold: Hold, inputs: Sequence[ObjectName], at: Moment | None) -> Time | None:
+        """Put a hold on what its object will be computed from; durable on return.
 
-        None when that is not all tables: history of streams is not kept, and the object's starts when it is built.
+        None when not all inputs are tables: streams have no history, and that of the object starts when it is built.
         """
         self._check_lag(hold)
         tables = [found for name in inputs if isinstance(found := self._catalog().find(name), Table)]
         if len(tables) < len(inputs):
-            self._store.keep(hold.id, (), UNPLACED)
+            self._store.put_hold(hold.id, (), NO_TIME)
             return None
         self._check_built(inputs)
         least = max(self._store.frontier(CollectionId(name)).since for name in inputs)
-        chosen = Time(at.at(self._times.now())) if at is not None else least
+        chosen = Time(at.at(self._uppers.now())) if at is not None else least
         if chosen < least:
             raise HoldTimeError(
                 f'hold "{hold.name}" cannot be at {chosen}, where what it holds will have no history',
@@ -105,99 +121,111 @@ class Holds:
                 hint=f"Valid times are {least} and later.",
                 position=at.position if at is not None else None,
             )
-        self._store.keep(hold.id, [CollectionId(name) for name in inputs], chosen)
+        self._store.put_hold(hold.id, [CollectionId(name) for name in inputs], chosen)
         return chosen
 
     def start_of(self, name: ObjectName) -> Time | None:
-        """Where the history of an object that is built is to start, if a hold is on its inputs for it."""
+        """Where the history of an object has to start while it is built, if a hold is on its inputs for it."""
         found = self._catalog().held(name)
         query = self._catalog().queries.get(found.query) if found is not None and found.query is not None else None
-        kept = self._store.kept()
+        stored = self._store.holds()
         for hold in self._catalog().holds_on(name):
-            if query is not None and hold.id in kept and kept[hold.id].on == tuple(map(CollectionId, query.sources)):
-                return kept[hold.id].at
+            if (
+                query is not None
+                and hold.id in stored
+                and stored[hold.id].on == tuple(map(CollectionId, query.sources))
+            ):
+                return stored[hold.id].at
         return None
 
-    def forget(self, hold: Hold) -> None:
-        """Take back what `place` did."""
-        self._store.drop_kept([hold.id])
+    def undo_create(self, hold: Hold) -> None:
+        """Remove the time of a hold whose command was not written."""
+        self._store.drop_holds([hold.id])
 
     def advance(self, hold: Hold, to: Moment | None) -> Time:
-        """Move a hold; durable on return. Those that come together are written together."""
-        self._refresh(hold)
+        """Move a hold; durable on return. Concurrent advances are written in batches."""
+        for name in hold.on:
+            self._upper_of(name)
         self.at(hold)
-        chosen = Time(to.at(self._times.now())) if to is not None else self._implied(hold.on)
+        chosen = Time(to.at(self._uppers.now())) if to is not None else self._implied(hold.on)
         self._check(hold, chosen, to)
         refused = self._advances.move(hold.id, chosen)
+        if refused is not None and hold.id not in self._store.holds():
+            raise ReadError(f'hold "{hold.name}" was dropped') from refused
         if refused is not None:
             raise self._refusal(hold, chosen, to) from refused
         return chosen
 
-    # -- keeping -------------------------------------------------------------------------------------
+    # -- maintenance
 
     def settle(self) -> None:
-        """Have a time for each hold of the catalog, and for no other.
+        """Store a time for each hold of the catalog, and for no other.
 
-        A hold has none when its store was built anew: it then begins where its objects can be read.
+        A hold has none after its store was rebuilt: it then starts where its objects can be read.
         """
-        holds, kept = {hold.id: hold for hold in self._catalog().holds.values()}, self._store.kept()
-        gone = [id_ for id_ in kept if id_ not in holds]
-        for id_ in gone:
+        holds, stored = {hold.id: hold for hold in self._catalog().holds.values()}, self._store.holds()
+        dropped = [id_ for id_ in stored if id_ not in holds]
+        for id_ in dropped:
             self._store.put(_fact(id_), None)
-        self._store.drop_kept(gone)
+        self._store.drop_holds(dropped)
         for hold in holds.values():
             wanted = tuple(CollectionId(name) for name in hold.on)
-            if hold.id in kept and kept[hold.id].on == wanted:
+            if hold.id in stored and stored[hold.id].on == wanted:
                 continue
-            if any(self._frontier_of(name) is None for name in hold.on):
+            if any(self._upper_of(name) is None for name in hold.on):
                 continue
             at = max(self._store.frontier(id_).since for id_ in wanted)
-            at = Time(max(at, kept[hold.id].at)) if hold.id in kept else at
-            self._store.keep(hold.id, wanted, at)
-            if hold.id not in kept or not _is_new(kept[hold.id], wanted):
-                self._note(hold, "what it held was built anew")
+            at = Time(max(at, stored[hold.id].at)) if hold.id in stored else at
+            self._store.put_hold(hold.id, wanted, at)
+            if hold.id not in stored or not _is_on_inputs(stored[hold.id], wanted):
+                self._record_advance(hold, "what it held was rebuilt")
 
     def advance_overdue(self) -> None:
-        """Move on the holds that trail their objects by more than they may."""
-        for hold, kept in self._placed(self._catalog().holds.values()):
-            upper = self._upper(hold)
-            if upper is None or upper - kept.at <= hold.max_lag_ms:
+        """Advance the holds that lag by more than their MAX LAG.
+
+        A client could not advance its hold while the server was down, and needs a moment to connect again.
+        """
+        forgiven_ms = self._down_ms if self._clock.monotonic() < self._grace_ends else 0
+        for hold, stored in self._on_their_objects(self._catalog().holds.values()):
+            upper = self._least_upper(hold)
+            if upper is None or upper - stored.at <= hold.max_lag_ms + forgiven_ms:
                 continue
             to = Time(upper - hold.max_lag_ms)
             if self._advances.move(hold.id, to) is None:
-                self._note(hold, f"it was more than {hold.max_lag_ms} ms behind, and went from {kept.at} to {to}")
+                reason = f"it was more than {hold.max_lag_ms} ms behind, and went from {stored.at} to {to}"
+                self._record_advance(hold, reason)
 
-    # -- looking -------------------------------------------------------------------------------------
+    # -- status
 
     def at(self, hold: Hold) -> Time:
-        found = self._store.kept().get(hold.id)
-        if found is None or not _is_placed(hold, found):
+        """The time of a hold."""
+        found = self._store.holds().get(hold.id)
+        if found is None or not _is_on_objects(hold, found):
             raise ReadError(f'hold "{hold.name}" has no time yet', detail="What it holds is still being built.")
         return found.at
 
     def on(self, name: ObjectName) -> list[NamedHold]:
         """The holds on an object, with their times."""
-        return [NamedHold(h.name, kept.at) for h, kept in self._placed(self._catalog().holds_on(name))]
+        return [NamedHold(h.name, stored.at) for h, stored in self._on_their_objects(self._catalog().holds_on(name))]
 
-    def _placed(self, holds: Iterable[Hold]) -> list[tuple[Hold, Kept]]:
-        """Those of some holds that are on their objects, with their times."""
-        kept = self._store.kept()
-        found = [(hold, kept[hold.id]) for hold in holds if hold.id in kept]
-        return [(hold, each) for hold, each in found if _is_placed(hold, each)]
+    def _on_their_objects(self, holds: Iterable[Hold]) -> list[tuple[Hold, StoredHold]]:
+        """Those of some holds that are on their objects, with what is stored of them."""
+        stored = self._store.holds()
+        found = [(hold, stored[hold.id]) for hold in holds if hold.id in stored]
+        return [(hold, each) for hold, each in found if _is_on_objects(hold, each)]
 
     def status(self) -> list[HoldStatus]:
-        kept = self._store.kept()
+        stored = self._store.holds()
         found = []
         for hold in self._catalog().holds.values():
-            if hold.id in kept:
-                upper, noted = self._upper(hold), self._noted(hold.id)
-                lag = max(0, upper - kept[hold.id].at) if upper is not None else 0
-                found.append(
-                    HoldStatus(hold, kept[hold.id].at, lag, noted.advanced, noted.reason, self._store.pinned(hold.id))
-                )
+            if hold.id in stored:
+                at, upper, automatic = stored[hold.id].at, self._least_upper(hold), self._automatic(hold.id)
+                lag = max(0, upper - at) if upper is not None else 0
+                retained = self._store.retained_by(hold.id)
+                found.append(HoldStatus(hold, at, lag, automatic.advanced, automatic.reason, retained))
         return found
 
-    # -- times ---------------------------------------------------------------------------------------
+    # -- times
 
     def _check_lag(self, hold: Hold) -> None:
         if hold.max_lag_ms > self._ceiling_ms:
@@ -208,14 +236,14 @@ class Holds:
 
     def _check_built(self, names: Sequence[ObjectName]) -> None:
         for name in names:
-            if self._frontier_of(name) is None:
+            if self._upper_of(name) is None:
                 raise ReadError(f'table "{name}" is still building', hint="Create the hold once it has caught up.")
 
     def _since(self, name: ObjectName) -> Time:
         return self._store.frontier(CollectionId(name)).since
 
     def _check(self, hold: Hold, at: Time, asked: Moment | None) -> None:
-        # Other holds are asked only about a time that is before the read frontier.
+        # Other holds matter only for a time before the read frontier.
         if any(at < self._store.implied_since(CollectionId(name)) and at < self._least(name) for name in hold.on):
             raise self._refusal(hold, at, asked)
 
@@ -227,53 +255,53 @@ class Holds:
         return max(self._store.implied_since(CollectionId(name)) for name in names)
 
     def _refusal(self, hold: Hold, at: Time, asked: Moment | None) -> HoldTimeError:
-        said = []
+        details = []
         for name in hold.on:
             frontier, holds = self._store.implied_since(CollectionId(name)), self.on(name)
             first = min(holds, key=lambda held: held.at, default=None)
             behind = f' and the hold "{first.name}" on it is at {first.at}' if first is not None else ""
-            said.append(f'"{name}" has the read frontier {frontier}{behind}.')
+            details.append(f'"{name}" has the read frontier {frontier}{behind}.')
         least = max(self._least(name) for name in hold.on)
         return HoldTimeError(
             f'hold "{hold.name}" cannot be at {at}, which is no longer readable',
-            detail=" ".join(said),
+            detail=" ".join(details),
             hint=f"Valid times are {least} and later.",
             position=asked.position if asked is not None else None,
         )
 
-    def _refresh(self, hold: Hold) -> None:
-        for name in hold.on:
-            self._frontier_of(name)
+    def _is_building(self, table: Held) -> bool:
+        progress = self._uppers.progress(table)
+        return progress is not None and progress.status is Status.BUILDING
 
-    def _frontier_of(self, name: ObjectName) -> Time | None:
-        """The upper of an object, as it is now; None while it is being built."""
+    def _upper_of(self, name: ObjectName) -> Time | None:
+        """The upper of an object now; None while it is being built."""
         found = self._catalog().held(name)
-        return self._times.upper(found) if found is not None else None
+        return self._uppers.upper(found) if found is not None else None
 
-    def _upper(self, hold: Hold) -> Time | None:
-        uppers = [upper for name in hold.on if (upper := self._frontier_of(name)) is not None]
+    def _least_upper(self, hold: Hold) -> Time | None:
+        uppers = [upper for name in hold.on if (upper := self._upper_of(name)) is not None]
         return min(uppers, default=None)
 
-    # -- what happened by itself ---------------------------------------------------------------------
+    # -- automatic advances
 
-    def _note(self, hold: Hold, reason: str) -> None:
-        log.warning('hold "%s" was moved on: %s', hold.name, reason)
-        with self._noting:
-            noted = _Noted(self._noted(hold.id).advanced + 1, reason)
-            self._store.put(_fact(hold.id), json.dumps(asdict(noted)))
+    def _record_advance(self, hold: Hold, reason: str) -> None:
+        log.warning('hold advanced automatically: hold="%s" reason=%s', hold.name, reason)
+        with self._recording:
+            recorded = _AutomaticAdvances(self._automatic(hold.id).advanced + 1, reason)
+            self._store.put(_fact(hold.id), json.dumps(asdict(recorded)))
 
-    def _noted(self, id_: HoldId) -> "_Noted":
+    def _automatic(self, id_: HoldId) -> _AutomaticAdvances:
         text = self._store.get(_fact(id_))
-        return _Noted(**json.loads(text)) if text is not None else _Noted()
+        return _AutomaticAdvances(**json.loads(text)) if text is not None else _AutomaticAdvances()
 
 
-def _is_new(kept: Kept, wanted: Sequence[CollectionId]) -> bool:
-    """Whether a hold was not on its objects yet, but on what they are computed from."""
-    return kept.at == UNPLACED or not set(kept.on) <= set(wanted)
+def _is_on_inputs(stored: StoredHold, wanted: Sequence[CollectionId]) -> bool:
+    """Whether a hold is not yet on its objects, but on what they are computed from."""
+    return stored.at == NO_TIME or not set(stored.on) <= set(wanted)
 
 
-def _is_placed(hold: Hold, kept: Kept) -> bool:
-    return not _is_new(kept, list(map(CollectionId, hold.on)))
+def _is_on_objects(hold: Hold, stored: StoredHold) -> bool:
+    return not _is_on_inputs(stored, list(map(CollectionId, hold.on)))
 
 
 def _fact(id_: HoldId) -> str:

@@ -1,69 +1,80 @@
 """What the next tick reads: the records that the consumer has, or, far behind, ranges for Spark to read."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.config import Settings
-from holdfast.coordinator.slices import Ends, Partition, Slices
+from holdfast.coordinator.read_limits import Ends, Partition, ReadLimits
 from holdfast.errors import TopicChanged
-from holdfast.kafka.consumer import TopicReader
+from holdfast.kafka.port import Consumer, Fetched
 from holdfast.names import TopicName
+from holdfast.runtime import physical_columns as col
 from holdfast.runtime.spark.engine import RECORDS, OffsetRange, TopicRange, ViewInput
-from holdfast.runtime.store.port import Moved
+from holdfast.runtime.store.port import EndOffset
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """The inputs of a tick and how far they go; `lost` are partitions that can be read no more."""
+class TickRecords:
+    """The records of a tick and where they end; `lost` are partitions that can no longer be read."""
 
     topics: Mapping[TopicName, ViewInput]
-    moved: tuple[Moved, ...]
+    ends: tuple[EndOffset, ...]
     lost: Mapping[Partition, TopicChanged]
 
 
 class Intake:
-    """Follows every topic of the remap."""
+    """Follows every topic of the remap. On the coordinator's thread."""
 
-    def __init__(self, settings: Settings, reader: TopicReader, slices: Slices) -> None:
+    def __init__(self, settings: Settings, consumer: Consumer, limits: ReadLimits) -> None:
         self._small = settings.small_tick_records
-        self._reader, self._slices = reader, slices
+        self._consumer, self._limits = consumer, limits
         self._ends: dict[Partition, int] = {}
 
     def follow(self, ends: Ends) -> None:
         """Read exactly these partitions: a new one from its end in the remap, the others from where they are."""
         if self._ends.keys() != ends.keys():
             self._ends = {partition: self._ends.get(partition, end) for partition, end in ends.items()}
-            self._reader.assign(self._ends)
+            self._consumer.assign(self._ends)
 
-    def take(self, timeout: float) -> Taken:
-        """What has come since the last tick that was taken."""
+    def poll(self, timeout: float) -> Fetched:
+        """Wait for records. What was polled has to be given to `choose`."""
         if not self._ends:
-            return Taken({}, (), {})
-        try:
-            fetched = self._reader.poll(self._small, timeout)
-            if fetched.records.num_rows >= self._small and sum(self._reader.backlog().values()) > self._small:
-                return self._take_ranges(fetched.changed)
-        except BaseException:
-            # The consumer may have moved on: what it brought must come again.
-            self._reader.seek(self._ends)
-            raise
-        self._ends |= fetched.positions
-        return Taken(by_topic(fetched.records), as_moved(self._ends), fetched.changed)
+            return Fetched()
+        with self._rewound_on_error():
+            return self._consumer.poll(self._small, timeout)
+
+    def choose(self, polled: Fetched) -> TickRecords:
+        """The records of the next tick: those polled, or, far behind, ranges for Spark to read."""
+        with self._rewound_on_error():
+            if polled.records.num_rows >= self._small and sum(self._consumer.backlog().values()) > self._small:
+                return self._choose_ranges(polled.changed)
+        self._ends |= polled.positions
+        return TickRecords(by_topic(polled.records), as_end_offsets(self._ends), polled.changed)
 
     def rewind(self, ends: Ends) -> None:
         """Read again from the last committed ends, after a tick that did not commit."""
         self._ends |= ends
-        self._reader.seek(self._ends)
+        self._consumer.seek(self._ends)
 
-    def _take_ranges(self, lost: Mapping[Partition, TopicChanged]) -> Taken:
-        until = self._slices.cut(self._ends, self._reader.ends(), passed_on=True)
+    @contextmanager
+    def _rewound_on_error(self) -> Iterator[None]:
+        """The consumer may have moved on when it fails: its records have to come again."""
+        try:
+            yield
+        except BaseException:
+            self._consumer.seek(self._ends)
+            raise
+
+    def _choose_ranges(self, lost: Mapping[Partition, TopicChanged]) -> TickRecords:
+        until = self._limits.cut(self._ends, self._consumer.ends(), returned=True)
         topics = ranges_by_topic({p: (self._ends[p], end) for p, end in until.items()})
         self._ends |= until
-        self._reader.seek(self._ends)
-        return Taken(topics, as_moved(self._ends), lost)
+        self._consumer.seek(self._ends)
+        return TickRecords(topics, as_end_offsets(self._ends), lost)
 
 
 def ranges_by_topic(ranges: Mapping[Partition, tuple[int, int]]) -> dict[TopicName, ViewInput]:
@@ -85,30 +96,37 @@ def by_topic(records: pa.Table) -> dict[TopicName, ViewInput]:
 
 
 def length(records: ViewInput) -> int:
-    """How many records there are, or offsets for Spark to read."""
+    """The number of records, or of offsets that Spark will read."""
     if isinstance(records, TopicRange):
         return sum(part.end - part.start for part in records.ranges)
     return int(records.num_rows)
 
 
 def raw(records: pa.Table) -> pa.Table:
-    names = {"part": "partition", "off": "offset", "ts": "timestamp", "key": "key", "value": "value"}
+    """Records with the columns of the engine's raw views."""
+    names = {
+        col.PARTITION: "partition",
+        col.OFFSET: "offset",
+        col.ROW_TIME: "timestamp",
+        "key": "key",
+        "value": "value",
+    }
     found = {name: records.column(column) for name, column in names.items()}
-    return pa.table({**found, "hdr": positional(records.column("headers"))})
+    return pa.table({**found, col.HEADERS: positional(records.column("headers"))})
 
 
 def positional(headers: pa.ChunkedArray) -> pa.Array:
-    """Headers with the names that the parts of a STRUCT have inside; nulls when there are none at all."""
-    whole, type_ = headers.combine_chunks(), RECORDS.field("hdr").type
+    """Headers with positional field names, as structs have them in the engine; nulls when no record has any."""
+    whole, type_ = headers.combine_chunks(), RECORDS.field(col.HEADERS).type
     if len(whole.flatten()) == 0:
         return pa.nulls(len(whole), type_)
     parts = [whole.values.field(i) for i in range(2)]
     return pa.ListArray.from_arrays(whole.offsets, pa.StructArray.from_arrays(parts, fields=list(type_.value_type)))
 
 
-def as_moved(ends: Ends) -> tuple[Moved, ...]:
-    return tuple(Moved(topic, partition, end) for (topic, partition), end in ends.items())
+def as_end_offsets(ends: Ends) -> tuple[EndOffset, ...]:
+    return tuple(EndOffset(topic, partition, end) for (topic, partition), end in ends.items())
 
 
-def as_ends(moved: Iterable[Moved]) -> dict[Partition, int]:
-    return {(m.topic, m.partition): m.end_offset for m in moved}
+def as_ends(ends: Iterable[EndOffset]) -> dict[Partition, int]:
+    return {(end.topic, end.partition): end.offset for end in ends}

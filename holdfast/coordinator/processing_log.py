@@ -1,5 +1,6 @@
-"""The processing log: a stream of what could not be processed, written with the tick that met it."""
+"""The processing log: a stream of what could not be processed, committed with the tick that found it."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -8,12 +9,13 @@ import pyarrow.compute as pc
 
 from holdfast.catalog.objects import Stream
 from holdfast.config import Settings
+from holdfast.coordinator.publishing import SkippedRecord
 from holdfast.names import ObjectName, QueryId
 from holdfast.runtime.expressions.parse import parse_schema
 from holdfast.runtime.outcome import Outcome, Undecodable
 from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats
 from holdfast.runtime.program import Sink
-from holdfast.runtime.serdes.encoding import Encoder
+from holdfast.runtime.serdes.encoder import Encoder
 from holdfast.runtime.store.port import Layout
 
 NAME = ObjectName("PROCESSING_LOG")
@@ -26,6 +28,8 @@ FORMATS = Formats(
     key_format=FormatInfo(format="NONE", properties=FormatProperties()),
     value_format=FormatInfo(format="JSON", properties=FormatProperties()),
 )
+RECORD_BYTES = 50_000
+"""How much of a record's key, and of its value, an entry has."""
 LAYOUT = Layout((), tuple(column.type for column in SCHEMA.columns))
 
 
@@ -46,7 +50,7 @@ def sink(settings: Settings) -> Sink:
 
 
 def rows(outcome: Outcome, now_ms: int) -> pa.Table | None:
-    """The rows of the log for what a tick could not read, place or compute."""
+    """The log rows for what a tick could not decode, process or compute."""
     tables = [_records(problem, now_ms) for problem in outcome.undecodable if problem.records.num_rows]
     counts = [*_late(outcome), *_skipped(outcome), *_of_functions(outcome)]
     tables += [_counts(counts, now_ms)] if counts else []
@@ -55,12 +59,21 @@ def rows(outcome: Outcome, now_ms: int) -> pa.Table | None:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """So many records or rows of one kind."""
+    """The number of records or rows with the same problem."""
 
     object: str
     message: str
     total: int
     partition: int | None = None
+
+
+def refused(skipped: Sequence[SkippedRecord], now_ms: int) -> pa.Table:
+    """The log rows for records that a sink topic refused."""
+    counted = Counter(skipped)
+    counts = [
+        Count(record.query, f"a record was not published: {record.reason}", total) for record, total in counted.items()
+    ]
+    return _counts(counts, now_ms)
 
 
 def _late(outcome: Outcome) -> Iterator[Count]:
@@ -96,6 +109,11 @@ def _counts(counts: Sequence[Count], now_ms: int) -> pa.Table:
     )
 
 
+def _shortened(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The first bytes of a record: the log must take every entry, however large the records are."""
+    return pc.binary_slice(values.cast(pa.binary()), 0, RECORD_BYTES)
+
+
 def _records(problem: Undecodable, now_ms: int) -> pa.Table:
     records, count = problem.records, problem.records.num_rows
     reasons = records.column("reason").cast(pa.string())
@@ -111,8 +129,8 @@ def _records(problem: Undecodable, now_ms: int) -> pa.Table:
             "c3": records.column("off").cast(pa.int64()),
             "c4": pc.binary_join_element_wise("the record was skipped", reasons, ": "),
             "c5": same(problem.total, pa.int64()),
-            "c6": records.column("key").cast(pa.binary()),
-            "c7": records.column("value").cast(pa.binary()),
+            "c6": _shortened(records.column("key")),
+            "c7": _shortened(records.column("value")),
             "ts": same(now_ms, pa.int64()),
         }
     )

@@ -1,215 +1,437 @@
-"""Publishes the outbox beside the ticks: each tick's rows once, in the order of time."""
+"""Publishes the outboxes beside the ticks: each row exactly once, each outbox in the order of time.
+
+Two lanes publish. The main lane takes the outboxes of all topics that take records, many ticks in one transaction. A
+topic that refuses a record moves to the retry lane, with all outboxes that write to it: there it is tried alone, with
+growing pauses, and it moves back once nothing of it is pending. A topic changes lanes only after its transaction has
+ended and its markers were read.
+"""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
-from itertools import groupby
-from threading import Event, Lock, Thread
-from typing import Protocol
-
-import pyarrow as pa
+from dataclasses import dataclass, field
+from math import inf
+from threading import Lock
 
 from holdfast import metrics
+from holdfast.coordinator.outbox_batch import Batch, OutboxReader, OutboxStore
 from holdfast.errors import HoldfastError, KafkaError, StaleStore
-from holdfast.kafka.admin import Admin
-from holdfast.kafka.partitioning import partitions_for
-from holdfast.kafka.problems import Fenced, TransactionAborted
-from holdfast.kafka.publisher import Marker, Outgoing, TransactionalPublisher
+from holdfast.kafka.lane import Lane
+from holdfast.kafka.markers import Marker, MarkerTopic
+from holdfast.kafka.port import Fenced, RecordRefused, TopicAdmin, TransactionAborted
 from holdfast.kafka.records import Partition
 from holdfast.names import QueryId, TopicName
 from holdfast.runtime.program import Sink
-from holdfast.runtime.serdes.window import unwindowed
-from holdfast.runtime.store.port import Moved, SqlReader, Store, Time
+from holdfast.runtime.store.port import EndOffset, Time
+from holdfast.wall_clock import WallClock
+from holdfast.worker import Worker
 
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
-"""Between two attempts there is twice the time that was before, up to this."""
+"""The pause between two attempts at a topic doubles up to this."""
+PAUSE_SECONDS = 2.0
+"""How long the coordinator waits for a transaction to end."""
+MAX_ABORTS = 2
+"""After this many aborts without a known cause, the topics of a transaction are tried one by one."""
 
 
-class OutboxStore(Store, SqlReader, Protocol):
-    """What publishing needs of a store."""
+@dataclass(slots=True)
+class Blocked:
+    """A topic that does not take records. `rows` is how many are tried at once, `retry_at` infinite for never."""
+
+    reason: str
+    retry_at: float
+    rows: int
+    failures: int = 1
+
+
+@dataclass(slots=True)
+class LaneState:
+    """A lane, and what is to be done before it publishes again."""
+
+    lane: Lane
+    turn: Lock = field(default_factory=Lock)
+    """Held by whoever publishes, or needs that nothing is published."""
+    is_broken: bool = False
+    upto: dict[QueryId, Time] = field(default_factory=dict)
+    ends: dict[Partition, int] = field(default_factory=dict)
+    """What is published and not yet marked in the store."""
+    in_doubt: set[TopicName] = field(default_factory=set)
+    """Topics whose ends only Kafka knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedRecord:
+    """A record that a topic refused, and that was skipped."""
+
+    query: QueryId
+    topic: TopicName
+    reason: str
 
 
 class Publishing:
-    """A thread that empties the outbox. `sinks` says, now, where each query's rows go."""
+    """Publishes pending rows: `publish_pending` at once, the threads of `start` whenever they are woken."""
 
     def __init__(
         self,
         store: OutboxStore,
-        publisher: TransactionalPublisher,
-        admin: Admin,
+        lanes: tuple[Lane, Lane],
+        markers: MarkerTopic,
+        admin: TopicAdmin,
         sinks: Callable[[], Mapping[QueryId, Sink]],
+        barriers: Callable[[], Mapping[TopicName, Time]],
+        skips: Callable[[QueryId], bool],
+        uncreated: Callable[[], Set[TopicName]],
+        clock: WallClock,
+        *,
+        transaction_rows: int,
         fenced: Callable[[HoldfastError], None],
         published: Callable[[], None],
     ) -> None:
-        self._store = store
-        self._publisher = publisher
-        self._admin = admin
-        self._sinks = sinks
-        self._fenced = fenced
-        self._on_published = published
-        self._published: Marker | None = None
-        self._partitions: dict[TopicName, int] = {}
-        self._in_doubt = False
-        self._ends_in_doubt = False
-        self._failures = 0
-        self._wake = Event()
-        self._stopping = Event()
-        self._turn = Lock()
-        self._thread = Thread(target=self._loop, name="publisher", daemon=True)
-        self.problem: str | None = None
+        """`sinks` gives the sink of each query now, `barriers` the time up to which a topic may be published.
+
+        `skips` says whether a query skips refused records instead of failing, `uncreated` which topics are still to be
+        created. `fenced` is called when another server publishes for this service id, `published` after rows were.
+        """
+        self._store, self._marker_topic, self._admin, self._sinks = store, markers, admin, sinks
+        self._skips, self._uncreated, self._clock, self._transaction_rows = skips, uncreated, clock, transaction_rows
+        self._on_fenced, self._on_published = fenced, published
+        self._markers: dict[QueryId, Marker] = {}
+        self._reader = OutboxReader(store, admin, sinks, barriers, self._markers)
+        self._main, self._retry = (LaneState(lane) for lane in lanes)
+        self._lock = Lock()
+        """Protects the fields that follow."""
+        self._blocked: dict[TopicName, Blocked] = {}
+        self._failures: dict[QueryId, str] = {}
+        self._skipped: list[SkippedRecord] = []
+        self._aborts = 0
+        self._is_started = False
+        self._workers = (
+            Worker("publisher", self._publish_main, interval=1.0),
+            Worker("publisher-retry", self._publish_blocked, interval=1.0),
+        )
+
+    # -- the start and the end
 
     def fence(self, *, republish: bool = False) -> Time:
-        """Fence the process before this one, and learn up to which time it had published. Before any tick.
+        """Fence the previous process; returns up to which time it had published. Before any tick.
 
-        A tick is committed before it is published: when more is published than was committed, the store is an older
-        copy, and would compute and publish all since then once more. That is refused unless it is wanted.
+        A tick is committed before it is published. When more is published than was committed, the store is an older
+        copy, which would compute and publish everything since then again. That is refused unless `republish` is set.
         """
-        found = self._own(self._publisher.start())
+        self._marker_topic.create()
+        for state in (self._main, self._retry):
+            state.lane.start()
+        self._markers |= self._marker_topic.read(self._store.id)
+        latest = max((marker.time for marker in self._markers.values()), default=Time(0))
         committed = self._store.committed_time()
-        if found is not None and found.time > committed and not republish:
+        if latest > committed and not republish:
             raise StaleStore(
                 "the sink topics have rows that this store has not yet computed",
-                detail=f"The store ends at time {committed}; another copy of it has published up to {found.time}.",
-                hint="Use the newer copy. To go on from this one, start once with --republish: what was read since is "
-                "computed again, and its rows are written a second time.",
+                detail=f"The store ends at time {committed}; another copy of it has published up to {latest}.",
+                hint="Use the newer copy. To continue from this one, start once with --republish: what was read since "
+                "is computed again, and its rows are written a second time.",
             )
-        self._published = found
-        self._ends_in_doubt = found is not None
-        return found.time if found is not None else Time(0)
+        return latest
 
     def recover(self) -> None:
-        """Forget what the process before this one had published. Once all sinks are known, before `start`."""
-        if self._published is not None and self._published.complete:
-            self._store.settle(self._published.time, self.sink_ends())
+        """Drop from the outboxes what the previous process had published. Once all sinks are known, before `start`."""
+        with self._main.turn:
+            published = self._reader.next(lambda _topic: True, rows=0)
+            if published:
+                self._send(self._main, published)
 
     def start(self) -> None:
-        self._thread.start()
+        self._is_started = True
+        for worker in self._workers:
+            worker.start()
 
     def wake(self) -> None:
-        self._wake.set()
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Nothing is published meanwhile; what was is settled."""
-        with self._turn:
-            yield
-
-    @contextmanager
-    def flushed(self) -> Iterator[None]:
-        """All that is owed is published and settled, and nothing is published meanwhile; raises when Kafka cannot."""
-        with self._turn:
-            self._publish_all()
-            yield
-
-    def drop(self, query: QueryId) -> None:
-        """Publish what a query that ends still owes, if Kafka takes it now."""
-        with self._turn:
-            self._partitions.clear()
-            if any(owed.sink == query for owed in self._store.owed()):
-                try:
-                    self._publish_all()
-                except KafkaError as error:
-                    log.warning("the last rows of %s were not published: %s", query, error)
+        for worker in self._workers:
+            worker.wake()
 
     def stop(self, *, drain_seconds: float = 10.0) -> None:
-        """Publish what is owed, as far as the time allows, and end."""
-        self._stopping.set()
-        self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join(drain_seconds)
-        self._publisher.close()
+        """Publish what is pending, as far as the time allows, and end."""
+        for worker in self._workers:
+            worker.stop(drain_seconds)
+        for state in (self._main, self._retry):
+            state.lane.close()
 
-    def _loop(self) -> None:
+    # -- what others ask
+
+    def flush(self) -> None:
+        """Publish what is pending soon; without threads, now, if Kafka takes it."""
+        if self._is_started:
+            self.wake()
+        else:
+            with suppress(KafkaError):
+                self.publish_pending()
+
+    def publish_pending(self) -> bool:
+        """Publish all pending rows now; raises when Kafka does not take them. False when there were none."""
+        published = self._publish(self._main)
+        return self._retry_blocked() or published
+
+    @property
+    def problem(self) -> str | None:
+        """Why publishing fails, or which topics are blocked, while that is so."""
+        found = [worker.problem for worker in self._workers if worker.problem]
+        with self._lock:
+            found += [f"blocked: {blocked.reason}" for _, blocked in sorted(self._blocked.items())]
+        return "\n".join(found) or None
+
+    def blocked(self, query: QueryId) -> str | None:
+        """Why the rows of a query cannot be published, while that is so."""
+        sink = self._sinks().get(query)
+        with self._lock:
+            found = None if sink is None else self._blocked.get(sink.topic)
+        return None if found is None else f"blocked: {found.reason}"
+
+    def take_failures(self) -> dict[QueryId, str]:
+        """Queries that failed because a topic refused their records; each is returned once."""
+        with self._lock:
+            taken, self._failures = self._failures, {}
+            return taken
+
+    def take_skipped(self) -> list[SkippedRecord]:
+        """Records that were skipped; each is returned once."""
+        with self._lock:
+            taken, self._skipped = self._skipped, []
+            return taken
+
+    def retry(self, query: QueryId) -> None:
+        """Try the topic of a query again now: it was resumed."""
+        sink = self._sinks().get(query)
+        with self._lock:
+            found = None if sink is None else self._blocked.get(sink.topic)
+            if found is not None:
+                found.retry_at, found.failures, found.rows = -inf, 0, self._transaction_rows
+        self.wake()
+
+    def unblock(self, topic: TopicName) -> None:
+        """Forget a topic that nothing is published to any more."""
+        with self._lock:
+            self._blocked.pop(topic, None)
+
+    @contextmanager
+    def paused(self, topics: Iterable[TopicName]) -> Iterator[bool]:
+        """Publish nothing to some topics within the block; False when a transaction with them does not end now."""
+        with _turn(self._main, PAUSE_SECONDS) as main_paused:
+            with self._lock:
+                is_retried = not self._blocked.keys().isdisjoint(topics)
+            if main_paused and is_retried:
+                with _turn(self._retry, PAUSE_SECONDS) as paused:
+                    yield paused
+            else:
+                yield main_paused
+
+    def sink_ends(self, topics: Iterable[TopicName] | None = None) -> list[EndOffset]:
+        """The ends of sink topics, while nobody publishes to them.
+
+        The ends of what is written, not of what is stable: a commit returns before the brokers have marked it
+        everywhere.
+        """
+        wanted = {sink.topic for sink in self._sinks().values()} if topics is None else set(topics)
+        found = self._admin.describe(wanted)
+        partitions = [(t.name, p) for t in found.values() for p in range(t.partitions)]
+        return [EndOffset(topic, partition, end) for (topic, partition), end in self._admin.written(partitions).items()]
+
+    # -- the main lane
+
+    def _publish_main(self) -> bool:
+        return self._unless_fenced(lambda: self._publish(self._main))
+
+    def _publish(self, state: LaneState) -> bool:
+        """Publish everything that is pending for the topics of the main lane."""
+        with state.turn:
+            published, batch = False, Batch([], {})
+            self._prepare(state)
+            while True:
+                try:
+                    batch = self._reader.next(self._is_main, rows=self._transaction_rows)
+                    if not batch:
+                        return published
+                    self._send(state, batch)
+                    published, self._aborts = True, 0
+                except RecordRefused as error:
+                    if error.topic == self._marker_topic.name:
+                        raise
+                    self._block([error.topic], error, retry_now=True)
+                except TransactionAborted as error:
+                    self._block(self._suspects(batch), error, retry_now=True)
+
+    def _suspects(self, batch: Batch) -> Set[TopicName]:
+        """The topics that may have aborted a transaction: those that are gone; after several aborts, all."""
+        topics = {part.outgoing.topic for part in batch.parts}
+        missing = topics - self._admin.describe(topics).keys()
+        self._aborts = 0 if missing else self._aborts + 1
+        if missing or self._aborts < MAX_ABORTS:
+            return missing
+        self._aborts = 0
+        return topics
+
+    def _is_main(self, topic: TopicName) -> bool:
+        with self._lock:
+            return topic not in self._blocked
+
+    # -- the retry lane
+
+    def _publish_blocked(self) -> bool:
+        return self._unless_fenced(self._retry_blocked)
+
+    def _retry_blocked(self) -> bool:
+        """Try the blocked topics that are due, one at a time."""
+        published = False
+        for topic in self._due():
+            with self._retry.turn:
+                published |= self._retry_topic(topic)
+        return published
+
+    def _due(self) -> list[TopicName]:
+        now = self._clock.monotonic()
+        with self._lock:
+            return sorted(topic for topic, blocked in self._blocked.items() if blocked.retry_at <= now)
+
+    def _retry_topic(self, topic: TopicName) -> bool:
+        """Publish what is pending for a blocked topic; it is blocked no more once all is."""
+        published = False
         while True:
-            self._wake.wait(1.0)
-            self._wake.clear()
+            self._prepare(self._retry)
+            with self._lock:
+                blocked = self._blocked.get(topic)
+            if blocked is None:  # Unblocked meanwhile: the topic is the main lane's.
+                return published
+            batch = Batch([], {})
             try:
-                with self._turn:
-                    self._publish_all()
-                self.problem, self._failures = None, 0
-            except Fenced as error:
-                self._fenced(error)
-                return
-            except KafkaError as error:
-                self._in_doubt = True
-                self._partitions.clear()
-                self._wake.set()
-                if not self._wait_out(error):
-                    return
-            if self._stopping.is_set() and not self._wake.is_set():
-                return
+                batch = self._reader.next(topic.__eq__, rows=blocked.rows)
+                if not batch:
+                    self.unblock(topic)
+                    self.wake()
+                    return published
+                self._send(self._retry, batch)
+                published = True
+            except TransactionAborted as error:
+                if not self._narrow(topic, batch, error):
+                    return published
 
-    def _wait_out(self, error: KafkaError) -> bool:
-        """Wait after a failure, each time longer; False when it is time to end.
-
-        A transaction that was aborted is tried again at once the first time: that happens when brokers change.
-        """
-        self._failures += 1
-        if self._failures == 1 and isinstance(error, TransactionAborted):
-            return True
-        self.problem = str(error)
-        seconds = min(RETRY_SECONDS * 2 ** min(self._failures - 1, 10), LONGEST_RETRY_SECONDS)
-        log.warning("publishing failed, trying again in %.0f s: %s", seconds, error)
-        return not self._stopping.wait(seconds)
-
-    def _publish_all(self) -> None:
-        if self._in_doubt:
-            self._look_again()
-        last: Time | None = None
-        ends: dict[Partition, int] = {}
-        owed = sorted(self._store.owed(), key=lambda o: (o.time, o.sink))
-        for time, parts in groupby(owed, key=lambda o: o.time):
-            sinks = self._sinks()
-            outgoing = []
-            for part in parts:
-                sink = sinks.get(part.sink)
-                if sink is not None:
-                    rows = self._store.owed_rows(part.sink, time)
-                    outgoing.append(Outgoing(sink.topic, self._placed(sink, sink.encoder.encode(rows, self._store))))
-            ends |= self._publisher.publish(self._store.id, time, outgoing, published=self._published)
-            self._published = Marker(self._store.id, time, rows=0, chunk=0, complete=True)
-            for part_of in outgoing:
-                metrics.RECORDS_PUBLISHED.labels(part_of.topic).inc(part_of.rows.num_rows)
-            last = time
-        if last is not None:
-            published = [Moved(topic, partition, end) for (topic, partition), end in ends.items()]
-            # What was published before a failure is not in `ends`; nobody else publishes, so Kafka can be asked.
-            self._store.settle(last, self.sink_ends() if self._ends_in_doubt else published)
-            self._ends_in_doubt = False
+    def _narrow(self, topic: TopicName, batch: Batch, error: TransactionAborted) -> bool:
+        """After a refusal: fail the queries, or find the refused record and skip it. False when that has to wait."""
+        if not error.lasting or topic in self._uncreated():
+            self._block([topic], error)
+            return False
+        writers = [part.query for part in batch.parts] or [
+            q for q, sink in self._sinks().items() if sink.topic == topic
+        ]
+        failing = [query for query in writers if not batch.parts or not self._skips(query)]
+        if failing:
+            with self._lock:
+                self._failures |= dict.fromkeys(failing, _reason(error))
+            self._block([topic], error, retry_at=inf)
             self._on_published()
+            return False
+        if batch.count > 1:
+            with self._lock:
+                self._blocked[topic].rows = max(1, batch.count // 2)
+            return True
+        [part] = batch.parts
+        self._send(self._retry, Batch([part.without_rows()], {}))
+        log.warning("record skipped: query=%s topic=%s reason=%s", part.query, topic, error.message)
+        metrics.RECORDS_REFUSED.labels(topic).inc()
+        with self._lock:
+            self._skipped.append(SkippedRecord(part.query, topic, _reason(error)))
+            self._blocked[topic].rows = self._transaction_rows
+        return True
 
-    def _look_again(self) -> None:
-        """After a failure: give up what was begun, and ask Kafka how far publishing really came."""
-        with suppress(KafkaError):
-            self._publisher.abort()
-        self._published = self._own(self._publisher.last_marker())
-        self._in_doubt, self._ends_in_doubt = False, True
+    def _block(
+        self,
+        topics: Iterable[TopicName],
+        error: HoldfastError,
+        *,
+        retry_at: float | None = None,
+        retry_now: bool = False,
+    ) -> None:
+        now = self._clock.monotonic()
+        with self._lock:
+            for topic in topics:
+                known = self._blocked.get(topic)
+                failures = known.failures + 1 if known is not None else 1
+                pause = min(RETRY_SECONDS * 2 ** min(failures - 1, 10), LONGEST_RETRY_SECONDS)
+                due = now if retry_now else retry_at if retry_at is not None else now + pause
+                if known is None or known.reason != _reason(error):
+                    log.warning("topic blocked: topic=%s reason=%s", topic, _reason(error))
+                rows = known.rows if known is not None else self._transaction_rows
+                self._blocked[topic] = Blocked(_reason(error), due, rows, failures)
+        self.wake()
 
-    def _placed(self, sink: Sink, records: pa.Table) -> pa.Table:
-        """Records of a windowed topic with the partition of their key alone, as Kafka Streams has them."""
-        window = sink.encoder.window
-        if window is None:
-            return records
-        if sink.topic not in self._partitions:
-            self._partitions |= {t.name: t.partitions for t in self._admin.describe([sink.topic]).values()}
-        count = self._partitions.get(sink.topic)
-        if count is None:  # The topic is not there, which the producer will say.
-            return records
-        keys = unwindowed(records.column("key"), window.type)
-        return records.append_column("partition", partitions_for(keys, count))
+    # -- both lanes
 
-    def _own(self, marker: Marker | None) -> Marker | None:
-        """A marker of this store: one of a store that was given up says nothing of this one."""
-        return marker if marker is not None and marker.store == self._store.id else None
+    def _send(self, state: LaneState, batch: Batch) -> None:
+        """Publish a batch in one transaction and mark it in the store."""
+        topics = {part.outgoing.topic for part in batch.parts}
+        try:
+            ends = state.lane.publish(self._store.id, batch.parts) if batch.parts else {}
+        except BaseException as error:
+            state.is_broken = True
+            state.in_doubt |= topics
+            if isinstance(error, TransactionAborted):
+                self._prepare(state)
+            raise
+        for part in batch.parts:
+            self._markers[part.query] = part.marker(self._store.id)
+            state.upto[part.query] = part.time if part.complete else Time(part.time - 1)
+            metrics.RECORDS_PUBLISHED.labels(part.outgoing.topic).inc(part.outgoing.rows.num_rows)
+        state.upto |= batch.published
+        state.in_doubt |= {topic for query in batch.published if (topic := self._topic(query)) is not None}
+        state.ends |= ends
+        self._settle(state)
 
-    def sink_ends(self) -> list[Moved]:
-        """Where the sink topics end, when nobody is publishing.
+    def _prepare(self, state: LaneState) -> None:
+        """After a failure, end the transaction and read how far publishing really came; mark what is published."""
+        if state.is_broken:
+            for query, marker in state.lane.recover(self._store.id).items():
+                # The last stable offset may be behind what is known to be committed.
+                self._markers[query] = max(marker, self._markers.get(query, marker))
+            state.is_broken = False
+            self._reader.forget_partitions()
+        self._settle(state)
 
-        Asked for as written, not as stable: a commit returns before the brokers have marked it everywhere.
-        """
-        topics = self._admin.describe({sink.topic for sink in self._sinks().values()})
-        partitions = [(t.name, p) for t in topics.values() for p in range(t.partitions)]
-        return [Moved(topic, partition, end) for (topic, partition), end in self._admin.written(partitions).items()]
+    def _settle(self, state: LaneState) -> None:
+        """Drop published rows from the outboxes."""
+        if not state.upto and not state.ends:
+            return
+        if state.in_doubt:
+            # What was published before a failure has no known end; nobody else publishes there, so Kafka knows it.
+            state.ends |= {(end.topic, end.partition): end.offset for end in self.sink_ends(state.in_doubt)}
+            state.in_doubt = set()
+        ends = [EndOffset(topic, partition, end) for (topic, partition), end in state.ends.items()]
+        self._store.mark_published(state.upto, ends)
+        state.upto, state.ends = {}, {}
+        self._on_published()
+
+    def _topic(self, query: QueryId) -> TopicName | None:
+        sink = self._sinks().get(query)
+        return None if sink is None else sink.topic
+
+    def _unless_fenced(self, publish: Callable[[], bool]) -> bool:
+        try:
+            publish()
+        except Fenced as error:
+            self._on_fenced(error)
+            return False
+        return True
+
+
+@contextmanager
+def _turn(state: LaneState, timeout: float) -> Iterator[bool]:
+    acquired = state.turn.acquire(timeout=timeout)
+    try:
+        yield acquired
+    finally:
+        if acquired:
+            state.turn.release()
+
+
+def _reason(error: HoldfastError) -> str:
+    return " ".join(part for part in (f"{error.message}.", error.detail, error.hint) if part)

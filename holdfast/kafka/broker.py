@@ -1,8 +1,8 @@
 """The embedded broker: a real Kafka in one process, for loopback only.
 
 Its folder, `<data_dir>/kafka`, holds the log (`log`), its identity and ports (`broker.json`) and the configuration
-written at each start. A kill of the server takes the broker with it: the shell that becomes the JVM leaves behind
-a watcher on a pipe, which the system closes when this process ends, however it ends.
+written at each start. The broker ends with the server, even when the server is killed: the shell that becomes the JVM
+starts a watcher on a pipe, which the system closes when this process ends.
 """
 
 import base64
@@ -27,7 +27,7 @@ from holdfast import class_archive
 from holdfast.config import Settings
 from holdfast.errors import KafkaError, StartError
 from holdfast.jars import JarSet, Progress, fetch_jars, find_java, silent
-from holdfast.kafka.linking import link_log
+from holdfast.kafka.log_links import link_log
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +38,10 @@ START_SECONDS = 60.0
 STOP_SECONDS = 15.0
 SUSPEND_SECONDS = 2.0
 RELEASE_SECONDS = 20.0
-"""How long a dying broker of a killed server may take to give up its folder and port."""
+"""How long the broker of a killed server may take to release its folder and port."""
 
 PORTS = range(20_000, 30_000)
-"""Below what systems hand out for outgoing connections, so that a kept port is free again at the next start."""
+"""Below the range of outgoing connections, so that the port is still free at the next start."""
 
 WATCHED = """
 exec 3<&0
@@ -115,7 +115,7 @@ rootLogger.appenderRef.file.ref = file
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a broker's folder keeps from start to start."""
+    """The identity of a broker, stored in its folder."""
 
     cluster_id: str
     port: int
@@ -123,29 +123,29 @@ class Identity:
 
 
 def broker_archive(folder: Path, java: Path, jars: Sequence[Path]) -> Path:
-    """Where the archive of the broker's classes is, or would be."""
+    """The path of the class archive of the broker, whether it exists or not."""
     return class_archive.archive_path(folder, "broker", java, jars)
 
 
-def kept_identity(data_dir: Path) -> Identity | None:
-    """What the broker of a data folder was at its last start."""
+def stored_identity(data_dir: Path) -> Identity | None:
+    """The identity that the broker of a data folder had at its last start."""
     file = data_dir / FOLDER / IDENTITY
     return Identity(**json.loads(file.read_text("utf-8"))) if file.exists() else None
 
 
-def kept_bootstrap(data_dir: Path) -> str | None:
-    """Where the broker of a data folder's server is, if it runs."""
-    kept = kept_identity(data_dir)
-    return f"{LOOPBACK}:{kept.port}" if kept else None
+def stored_bootstrap(data_dir: Path) -> str | None:
+    """The address of the broker of a data folder, if it runs."""
+    stored = stored_identity(data_dir)
+    return f"{LOOPBACK}:{stored.port}" if stored else None
 
 
 class EmbeddedBroker:
-    """A Kafka broker that lives as long as this process, and whose data lives on."""
+    """A Kafka broker that runs as long as this process. Its data stays."""
 
     def __init__(
         self, settings: Settings, *, progress: Progress = silent, java_options: Sequence[str] | None = None
     ) -> None:
-        """`java_options` are more for its JVM; usually those to use the archive of its classes."""
+        """`java_options` replace the options that load the class archive."""
         self._settings = settings
         self._java_options = java_options
         self._progress = progress
@@ -170,7 +170,7 @@ class EmbeddedBroker:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start, and return once clients are answered. Waits for a dying broker of a killed server to be gone."""
+        """Start and return once clients are answered. Waits for the broker of a killed server to end."""
         java = find_java(self._settings.java_home)
         jars = fetch_jars(
             JarSet.BROKER,
@@ -198,7 +198,7 @@ class EmbeddedBroker:
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
-        """The broker does nothing meanwhile, at all: no longer than a client would wait for it."""
+        """Stop all threads of the broker during the block, which must be shorter than clients' timeouts."""
         process = self._process
         assert process is not None, "the broker has not been started"
         process.send_signal(signal.SIGSTOP)
@@ -209,15 +209,15 @@ class EmbeddedBroker:
             process.send_signal(signal.SIGCONT)
 
     def link_files(self, into: Path) -> Mapping[Path, int]:
-        """Links to the files of the broker, all as of one moment, and how much of each is to be taken.
+        """Hard links to the broker's files, all as of one moment, and the size of each at that moment.
 
-        What a start finds in such files is what a kill at that moment would have left.
+        A broker that starts on them finds what a kill at that moment would have left.
         """
         with self.suspended():
             return link_log(self._log_dir, into)
 
     def stop(self) -> None:
-        """End the broker in order; by force when that takes too long. Again: nothing happens."""
+        """Shut the broker down, by force when it takes too long. A second call does nothing."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -225,7 +225,7 @@ class EmbeddedBroker:
         try:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            log.warning("the embedded broker did not end within %.0f s and is killed", STOP_SECONDS)
+            log.warning("embedded broker killed: it did not end within %.0f s", STOP_SECONDS)
             process.kill()
             process.wait()
         assert process.stdin is not None
@@ -244,25 +244,27 @@ class EmbeddedBroker:
 
     def _choose_identity(self) -> Identity:
         file = self._home / IDENTITY
-        kept = kept_identity(self._settings.data_dir)
-        port = self._choose_port(kept)
-        controller_port = kept.controller_port if kept and is_free(kept.controller_port) else free_port(other_than=port)
-        chosen = Identity(kept.cluster_id if kept else new_cluster_id(), port, controller_port)
-        if chosen != kept:
+        stored = stored_identity(self._settings.data_dir)
+        port = self._choose_port(stored)
+        controller_port = (
+            stored.controller_port if stored and is_free(stored.controller_port) else free_port(other_than=port)
+        )
+        chosen = Identity(stored.cluster_id if stored else new_cluster_id(), port, controller_port)
+        if chosen != stored:
             write_whole(file, json.dumps(asdict(chosen)))
         return chosen
 
-    def _choose_port(self, kept: Identity | None) -> int:
-        told = self._settings.broker_port
-        port = told or (kept.port if kept else free_port())
+    def _choose_port(self, stored: Identity | None) -> int:
+        configured = self._settings.broker_port
+        port = configured or (stored.port if stored else free_port())
         if is_free(port):
             return port
-        if told:
+        if configured:
             raise StartError(
-                f"port {port}, which the embedded Kafka broker is to use, is taken",
+                f"port {port} of the embedded Kafka broker is in use",
                 hint=f"Choose another with --broker-port, or use the Kafka that runs there: --kafka {LOOPBACK}:{port}.",
             )
-        log.warning("port %d of the embedded broker is taken; another is chosen", port)
+        log.warning("embedded broker uses another port: port %d is in use", port)
         return free_port()
 
     def _write_configuration(self, identity: Identity) -> None:
@@ -277,7 +279,7 @@ class EmbeddedBroker:
         )
         if done.returncode != 0:
             raise StartError(
-                "the embedded Kafka broker's folder cannot be prepared",
+                "the folder of the embedded Kafka broker cannot be formatted",
                 detail="\n".join((done.stdout + done.stderr).strip().splitlines()[-10:]),
             )
 
@@ -306,16 +308,16 @@ class EmbeddedBroker:
         raise self._failed(f"did not answer within {START_SECONDS:.0f} s")
 
     def _failed(self, how: str) -> StartError:
-        said = tail(self.log_file, 15) + tail(self.log_file.with_suffix(".out"), 5)
+        last_lines = tail(self.log_file, 15) + tail(self.log_file.with_suffix(".out"), 5)
         return StartError(
             f"the embedded Kafka broker {how}",
-            detail=f'The end of "{self.log_file}":\n{said}',
+            detail=f'The end of "{self.log_file}":\n{last_lines}',
             hint="To use another Kafka instead, start with --kafka host:port.",
         )
 
 
 def serves(bootstrap: str) -> bool:
-    """Whether a broker answers, and has registered itself as one that can hold partitions."""
+    """Whether a broker answers and is registered with its controller."""
     quiet = logging.getLogger(f"{__name__}.probe")
     quiet.setLevel(logging.CRITICAL)
     client = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 2000}, logger=quiet)
@@ -357,7 +359,7 @@ def new_cluster_id() -> str:
 
 
 def wait_released(lock: Path, seconds: float) -> None:
-    """Wait until no broker holds its folder's lock."""
+    """Wait until no broker locks its folder."""
     deadline = time.monotonic() + seconds
     while not unlocked(lock):
         if time.monotonic() > deadline:
@@ -390,7 +392,7 @@ def unlocked(lock: Path) -> bool:
 
 
 def write_whole(path: Path, contents: str) -> None:
-    """Write a file so that it is, after a crash, the old one or the new one."""
+    """Replace a file atomically: a crash leaves the old contents or the new."""
     new = path.with_name(f"{path.name}.new")
     new.write_text(contents, encoding="utf-8")
     os.replace(new, path)

@@ -1,10 +1,8 @@
 """Records of Kafka as Arrow tables."""
 
-from collections.abc import Iterable, Sequence
-from itertools import accumulate, chain
+from dataclasses import dataclass
 
 import pyarrow as pa
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from holdfast.names import TopicName
 
@@ -29,31 +27,13 @@ RECORDS = pa.schema(
 NO_RECORDS: pa.Table = RECORDS.empty_table()
 
 
-def to_arrow(messages: Sequence[Message]) -> pa.Table:
-    """The messages, in their order, column by column."""
-    if not messages:
-        return NO_RECORDS
-    timestamps = [message.timestamp() for message in messages]
-    return pa.Table.from_arrays(
-        [
-            pa.array([message.topic() for message in messages], pa.string()),
-            pa.array([message.partition() for message in messages], pa.int32()),
-            pa.array([message.offset() for message in messages], pa.int64()),
-            pa.array([ms if kind != TIMESTAMP_NOT_AVAILABLE else None for kind, ms in timestamps], pa.int64()),
-            pa.array([message.key() for message in messages], pa.binary()),
-            pa.array([message.value() for message in messages], pa.binary()),
-            headers_of(messages),
-        ],
-        schema=RECORDS,
-    )
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """Rows for a topic, in their order: `key`, `value` (BINARY; a null value is a tombstone), `timestamp` (INT64 ms).
 
+    A column `partition` (INT32), if there is one, chooses the partition where it is not null; `headers` are as in
+    records that were read.
+    """
 
-def headers_of(messages: Iterable[Message]) -> pa.Array:
-    per_message = [message.headers() or () for message in messages]
-    offsets = pa.array(accumulate(map(len, per_message), initial=0), pa.int32())
-    flat = list(chain.from_iterable(per_message))
-    entries = pa.StructArray.from_arrays(
-        [pa.array([key for key, _ in flat], pa.string()), pa.array([value for _, value in flat], pa.binary())],
-        fields=list(HEADERS.value_type),
-    )
-    return pa.ListArray.from_arrays(offsets, entries, type=HEADERS)
+    topic: TopicName
+    rows: pa.Table

@@ -1,14 +1,13 @@
 """The steps of a GROUP BY: prepare the columns it needs, group, aggregate, filter, project.
 
 Columns that the aggregation needs keep their names; other arguments of aggregates become `KSQL_INTERNAL_COL_n`, where
-n is their place among the prepared columns. Results are `KSQL_AGG_VARIABLE_n`, one for each call, in the order of the
-select list and then of HAVING.
+n is their position among the prepared columns. Results are `KSQL_AGG_VARIABLE_n`, one for each call, in the order of
+the select list and then of HAVING.
 """
 
 from collections.abc import Iterable, Sequence
 
 from holdfast.planner.node import Node
-from holdfast.planner.texts import columns_text, context, expression_text, named_text
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression, NamedExpression
 from holdfast.runtime.functions.registry import is_aggregate
 from holdfast.runtime.plan.formats import FormatInfo
@@ -25,10 +24,11 @@ from holdfast.runtime.plan.steps import (
     TableGroupBy,
     TableSelect,
 )
-from holdfast.sql.bound_query import BoundQuery
-from holdfast.sql.formats import KAFKA, NO_PROPERTIES, NONE, build_formats
-from holdfast.sql.relation import WINDOW_BOUNDS
-from holdfast.sql.walk import column_refs, rewrite, walk
+from holdfast.sql.plan_text import columns_text, context, expression_text, named_text
+from holdfast.sql.properties.formats import KAFKA, NO_PROPERTIES, NONE, build_formats
+from holdfast.sql.query.continuous import BoundQuery
+from holdfast.sql.query.relation import WINDOW_BOUNDS
+from holdfast.sql.syntax.walk import column_refs, rewrite, walk
 
 INTERNAL_COLUMN = "KSQL_INTERNAL_COL_"
 AGGREGATE_VARIABLE = "KSQL_AGG_VARIABLE_"
@@ -87,7 +87,7 @@ def _prepare(node: Node, prepared: Sequence[NamedExpression]) -> Step:
 
 
 def _group(prepared: Step, node: Node, query: BoundQuery) -> Grouped:
-    """The rows in groups. A stream that has the key already stays where it is; a windowed one has more in its key."""
+    """The grouped rows. A stream that already has the key is not repartitioned, unless it is windowed."""
     properties = context("Aggregate/GroupBy")
     if node.stream and node.window is None and node.keyed_by(query.group_by):
         return StreamGroupByKey(properties=properties, source=prepared, internal_formats=node.formats)
@@ -154,14 +154,14 @@ def _prepared(required: Sequence[str], calls: Sequence[Call]) -> list[NamedExpre
 
 
 def _over_prepared(call: Call, names: dict[Expression, str]) -> Call:
-    """The call over the prepared columns; arguments after the first that are constants stay as they are."""
+    """The call over the prepared columns; constant arguments after the first stay unchanged."""
     first, *rest = call.arguments
     others = [a if not any(column_refs(a)) else ColumnRef(names[a]) for a in rest]
     return Call(call.name, (ColumnRef(names[first]), *others))
 
 
 def _with_variables(expression: Expression, variables: "Iterable[int]") -> Expression:
-    """The expression with the next variable in place of each aggregate."""
+    """The expression with each aggregate replaced by the next variable."""
     numbers = iter(variables)
 
     def change(node: Expression) -> Expression | None:

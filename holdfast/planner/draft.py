@@ -1,68 +1,70 @@
-"""What a transaction has been told to change: which statements go together, and the one command that they become.
+"""The statements of an open transaction: which may be combined, and the single command they become.
 
-Every statement is bound over the catalog as those before it leave it. On COMMIT that is done again, since others may
-have changed the catalog meanwhile.
+Each statement is bound over the catalog that results from those before it. COMMIT binds all of them again, because
+the catalog may have changed in the meantime.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, count
+from typing import assert_never
 
-from holdfast.catalog.commands import Command, apply
+from holdfast.catalog.commands import Command
+from holdfast.catalog.fold import apply
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import NotInTransaction, Position
 from holdfast.names import ObjectName, StoreId, show
-from holdfast.planner.commands import OfHolds, commands_for, transaction
-from holdfast.planner.plan import Plannable
-from holdfast.sql import statements as sql
-from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundCreateAs, BoundNothing
-from holdfast.sql.bound_hold import BoundCreateHold
-from holdfast.sql.bound_index import BoundCreateIndex
-from holdfast.sql.parse import ParsedStatement
-from holdfast.sql.session import KEPT
+from holdfast.planner.commands import commands_for, transaction
+from holdfast.sql.bind.create_as import BoundCreateAs
+from holdfast.sql.bind.ddl import ddl_kind
+from holdfast.sql.bind.ddl_kind import BoundDdl, TransactionRule
+from holdfast.sql.bind.hold import BoundCreateHold
+from holdfast.sql.bind.index import BoundCreateIndex
+from holdfast.sql.bind.nothing import BoundNothing
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.properties.session import stored_properties
+from holdfast.sql.syntax import statements as sql
+from holdfast.sql.syntax.parse import ParsedStatement
 
-MOST = 1_000
-"""Statements of a transaction: they are one record of the command topic."""
-WHAT_IT_MAY = (
-    "A transaction reads, or creates one index or materialized view and a hold on it, or renames and drops holds."
-)
+MAX_STATEMENTS = 1_000
+"""Statements per transaction: all of them become one record of the command topic."""
+ALLOWED = "A transaction can read, or create one index or materialized view and a hold on it, or rename and drop holds."
 
 Creating = sql.CreateAs | sql.CreateIndex
-"""Statements that create what can be held in the same transaction."""
-Changing = Plannable | OfHolds | BoundNothing
-"""What a statement of a transaction becomes when it is bound."""
+"""Statements that create an object which the same transaction can hold."""
+Change = BoundDdl | BoundNothing
+"""A bound statement of a transaction."""
 
 
 @dataclass(frozen=True, slots=True)
-class Drafted:
-    """A statement of a transaction, with the session's properties when it came."""
+class DraftStatement:
+    """A statement of a transaction, with the session's properties at the time."""
 
     statement: sql.Statement
     text: str
     properties: Mapping[str, str]
     creates: ObjectName | None = None
-    """The object that it creates, when that is to be held in the same transaction."""
+    """The object that it creates, if the same transaction can hold it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A transaction as it would be committed now: its statements bound, their commands, and the catalog after them."""
 
-    bound: tuple[Changing, ...]
+    bound: tuple[Change, ...]
     commands: tuple[Command, ...]
     after: Catalog
 
     @property
     def new_hold(self) -> BoundCreateHold | None:
-        """The hold on what the transaction creates."""
+        """The hold on the object that the transaction creates."""
         return next((each for each in self.bound if isinstance(each, BoundCreateHold)), None)
 
     @property
     def inputs(self) -> tuple[ObjectName, ...]:
-        """What the object that the transaction creates and holds is computed from."""
-        made = self.after.held(self.new_hold.on[0].name) if self.new_hold is not None else None
-        query = self.after.queries.get(made.query) if made is not None and made.query is not None else None
+        """The sources of the object that the transaction creates and holds."""
+        created = self.after.held(self.new_hold.on[0].name) if self.new_hold is not None else None
+        query = self.after.queries.get(created.query) if created is not None and created.query is not None else None
         return query.sources if query is not None else ()
 
 
@@ -70,28 +72,30 @@ class Planned:
 class Draft:
     """The statements of a transaction so far."""
 
-    statements: tuple[Drafted, ...] = ()
+    statements: tuple[DraftStatement, ...] = ()
 
     def adding(
         self, parsed: ParsedStatement, properties: Mapping[str, str], catalog: Catalog
-    ) -> "tuple[Draft, Changing]":
-        """This with one more, and that one bound; an error when it does not go with those that are here."""
+    ) -> "tuple[Draft, Change]":
+        """The draft with one more statement, and that statement bound; raises if they cannot be combined."""
         self._check(parsed.statement, parsed.text)
         if isinstance(parsed.statement, sql.CreateHold) and parsed.statement.name is None:
             parsed = replace(parsed, statement=_named(parsed.statement, catalog))
-        if len(self.statements) == MOST:
-            raise NotInTransaction(f"a transaction can have {MOST} statements", position=parsed.statement.position)
-        drafted = Drafted(parsed.statement, parsed.text, dict(properties))
+        if len(self.statements) == MAX_STATEMENTS:
+            raise NotInTransaction(
+                f"a transaction can have at most {MAX_STATEMENTS} statements", position=parsed.statement.position
+            )
+        drafted = DraftStatement(parsed.statement, parsed.text, dict(properties))
         bound = Draft((*self.statements, drafted)).planned(catalog, number=0).bound[-1]
         if isinstance(bound, BoundNothing) and isinstance(parsed.statement, Creating):
-            raise NotInTransaction(f"{bound.notice}, so that this transaction would create nothing")
+            raise NotInTransaction(f"{bound.notice}, so this transaction would create nothing")
         return Draft((*self.statements, replace(drafted, creates=_created(bound)))), bound
 
     def check_whole(self) -> None:
-        """Refuse to commit what lacks something."""
+        """Reject an incomplete transaction."""
         if self._created is not None and not self._holds:
             raise NotInTransaction(
-                f'the transaction creates "{self._created}" and does not hold it',
+                f'the transaction creates "{self._created}" without a hold on it',
                 hint=f"Write CREATE HOLD ON {show(self._created)}; before COMMIT, or leave out BEGIN and COMMIT.",
             )
 
@@ -105,82 +109,91 @@ class Draft:
         return any(isinstance(each.statement, sql.CreateHold) for each in self.statements)
 
     def planned(self, catalog: Catalog, *, number: int, store_id: StoreId | None = None) -> Planned:
-        """The transaction over a catalog; `number` makes the ids of what it creates unique."""
-        bound: list[Changing] = []
+        """The transaction over a catalog; `number` makes the ids of created objects unique."""
+        bound: list[Change] = []
         commands: list[Command] = []
         for each in self.statements:
-            made = bind(each.statement, catalog, each.properties)
-            assert isinstance(made, Changing)
-            bound.append(made)
-            if isinstance(made, BoundNothing):
+            result = bind(each.statement, catalog, each.properties)
+            assert isinstance(result, Change)
+            bound.append(result)
+            if isinstance(result, BoundNothing):
                 continue
-            kept = {name: value for name, value in each.properties.items() if name in KEPT}
-            for command in commands_for(made, text=each.text, number=number, properties=kept, store_id=store_id):
+            stored = stored_properties(each.properties)
+            for command in commands_for(result, text=each.text, number=number, properties=stored, store_id=store_id):
                 commands.append(command)
                 catalog = apply(catalog, command)
         return Planned(tuple(bound), tuple(commands), catalog)
 
     def command(self, planned: Planned, store_id: StoreId | None) -> Command:
-        """The one record of the transaction."""
-        words = "; ".join(each.text for each in self.statements)
-        return transaction(planned.commands, f"BEGIN; {words}; COMMIT;", store_id)
+        """The transaction as one record of the command topic."""
+        texts = "; ".join(each.text for each in self.statements)
+        return transaction(planned.commands, f"BEGIN; {texts}; COMMIT;", store_id)
 
     def _check(self, statement: sql.Statement, text: str) -> None:
-        match statement:
-            case sql.RenameHold() | sql.DropHold():
+        if isinstance(statement, sql.AdvanceHold):
+            raise NotInTransaction(
+                "ALTER HOLD … ADVANCE cannot be run in a transaction",
+                detail="Advancing a hold takes effect immediately and cannot be undone.",
+                hint="Advance it outside a transaction.",
+                position=statement.position,
+            )
+        if not isinstance(statement, sql.DdlStatement):
+            raise _refused(text, statement.position)
+        rule = ddl_kind(statement).transaction
+        match rule:
+            case TransactionRule.CREATES:
+                self._check_create(statement, text)
+            case TransactionRule.HOLDS:
+                assert isinstance(statement, sql.CreateHold)
+                self._check_hold(statement)
+            case TransactionRule.CHANGES_HOLDS:
                 if self._created is not None:
                     raise NotInTransaction(
-                        f'a transaction that creates "{self._created}" holds it and does nothing else',
+                        f'a transaction that creates "{self._created}" can only create a hold on it',
                         position=statement.position,
                     )
-            case sql.CreateHold():
-                self._check_hold(statement)
-            case sql.CreateAs(kind="MATERIALIZED VIEW"):
-                self._check_create(statement.position)
-                if statement.or_replace:
-                    raise NotInTransaction(
-                        "CREATE OR REPLACE cannot be run in a transaction",
-                        detail="What is replaced keeps the history that it has.",
-                        hint="Drop what is there before, and leave out OR REPLACE.",
-                        position=statement.position,
-                    )
-            case sql.CreateIndex():
-                self._check_create(statement.position)
-            case sql.AdvanceHold():
-                raise NotInTransaction(
-                    "ALTER HOLD … ADVANCE cannot be run in a transaction",
-                    detail="A hold is moved at once, and cannot be moved back.",
-                    hint="Move it outside of a transaction.",
-                    position=statement.position,
-                )
-            case _:
+            case TransactionRule.REFUSED:
                 raise _refused(text, statement.position)
+            case _:
+                assert_never(rule)
 
-    def _check_create(self, position: Position | None) -> None:
+    def _check_create(self, statement: sql.DdlStatement, text: str) -> None:
+        if isinstance(statement, sql.CreateAs) and statement.kind is not sql.ObjectKind.MATERIALIZED_VIEW:
+            raise _refused(text, statement.position)
+        self._check_alone(statement.position)
+        if isinstance(statement, sql.CreateAs) and statement.or_replace:
+            raise NotInTransaction(
+                "CREATE OR REPLACE cannot be run in a transaction",
+                detail="A replaced object keeps its history.",
+                hint="Drop the object first, and leave out OR REPLACE.",
+                position=statement.position,
+            )
+
+    def _check_alone(self, position: Position | None) -> None:
         if self._created is not None:
-            message = f'a transaction creates one object, and this one creates "{self._created}"'
+            message = f'a transaction can create only one object, and this one creates "{self._created}"'
             raise NotInTransaction(message, position=position)
         if self.statements:
-            raise NotInTransaction("a transaction that renames or drops holds creates nothing", position=position)
+            raise NotInTransaction("a transaction that renames or drops holds cannot create objects", position=position)
 
     def _check_hold(self, statement: sql.CreateHold) -> None:
         if self._created is None:
             raise NotInTransaction(
-                "CREATE HOLD in a transaction must follow the CREATE of what it holds",
-                hint="Create the hold outside of a transaction.",
+                "CREATE HOLD in a transaction must follow the CREATE of its object",
+                hint="Create the hold outside a transaction.",
                 position=statement.position,
             )
         if self._holds:
-            raise NotInTransaction("a transaction has one CREATE HOLD", position=statement.position)
+            raise NotInTransaction("only one CREATE HOLD is allowed per transaction", position=statement.position)
         if [name.text for name in statement.on] != [self._created]:
             raise NotInTransaction(
-                f'the hold of a transaction must be on "{self._created}", which it creates, and on nothing else',
+                f'the hold of a transaction must be only on "{self._created}", which it creates',
                 position=statement.on[0].position,
             )
 
 
-def _created(bound: Changing) -> ObjectName | None:
-    """What a statement creates that can be held."""
+def _created(bound: Change) -> ObjectName | None:
+    """The object that a statement creates, if it can be held."""
     match bound:
         case BoundCreateAs(target=target):
             return target.name
@@ -191,7 +204,7 @@ def _created(bound: Changing) -> ObjectName | None:
 
 
 def _named(statement: sql.CreateHold, catalog: Catalog) -> sql.CreateHold:
-    """The hold with the name of what it holds, and a number when that is taken."""
+    """The hold, named after the object it holds, with a number if that name is taken."""
     first = f"{statement.on[0].text}_HOLD"
     names = chain([first], (f"{first}_{number}" for number in count(2)))
     free = next(name for name in names if not catalog.is_taken(name))
@@ -199,5 +212,5 @@ def _named(statement: sql.CreateHold, catalog: Catalog) -> sql.CreateHold:
 
 
 def _refused(text: str, position: Position | None) -> NotInTransaction:
-    words = " ".join(text.split(None, 2)[:2]).upper().rstrip(";")
-    return NotInTransaction(f"{words} cannot be run in a transaction", detail=WHAT_IT_MAY, position=position)
+    statement = " ".join(text.split(None, 2)[:2]).upper().rstrip(";")
+    return NotInTransaction(f"{statement} cannot be run in a transaction", detail=ALLOWED, position=position)

@@ -1,13 +1,12 @@
-"""The steps of joins: every column is renamed to `ALIAS_NAME`, then the inputs are brought to the same key and joined.
+"""The steps of joins: each input gets the join key, its columns are renamed to `ALIAS_NAME`, and the inputs are joined.
 
-Inputs are named by their place in the tree: the left input of the last join is `Left`, and where that is a join itself,
-its own inputs are `L_Left` and `L_Right`.
+Inputs are named by their position in the tree: the left input of the last join is `Left`; if that is a join itself, its
+inputs are `L_Left` and `L_Right`.
 """
 
 from holdfast.planner.node import Node
 from holdfast.planner.rekey import rekey
 from holdfast.planner.source import plan_source
-from holdfast.planner.texts import columns_text, context, expression_text
 from holdfast.runtime.expressions.tree import ColumnRef, Expression, NamedExpression
 from holdfast.runtime.plan.formats import FormatInfo
 from holdfast.runtime.plan.steps import (
@@ -21,11 +20,11 @@ from holdfast.runtime.plan.steps import (
     TableTableJoin,
 )
 from holdfast.runtime.plan.windows import Duration
-from holdfast.sql.bind_joins import equal_to_key, sources_of
-from holdfast.sql.bound_query import BoundInput, BoundJoin
-from holdfast.sql.formats import KAFKA, NO_PROPERTIES, NONE
-from holdfast.sql.relation import BoundSource, joined_name
-from holdfast.sql.walk import rewrite
+from holdfast.sql.plan_text import columns_text, context, expression_text
+from holdfast.sql.properties.formats import KAFKA, NO_PROPERTIES, NONE
+from holdfast.sql.query.joins import BoundInput, BoundJoin, equal_to_key, sources_of
+from holdfast.sql.query.relation import BoundSource, joined_name
+from holdfast.sql.syntax.walk import rewrite
 from holdfast.types import Column
 
 
@@ -54,18 +53,18 @@ def _join(join: BoundJoin, prefix: str, key_format: FormatInfo) -> Node:
     )
 
 
-def _side(join: BoundJoin, found: BoundInput, key: Expression, name: str, prefix: str, key_format: FormatInfo) -> Node:
-    """One input, keyed by its side of the condition, with the names of joined rows."""
+def _side(join: BoundJoin, side: BoundInput, key: Expression, name: str, prefix: str, key_format: FormatInfo) -> Node:
+    """One input, keyed by its side of the join condition, with its columns renamed."""
     path = f"{name}SourceKeyed"
-    if isinstance(found, BoundJoin):
-        node = _join(found, prefix, key_format)
-        if join.foreign_key or key in equal_to_key(found):
+    if isinstance(side, BoundJoin):
+        node = _join(side, prefix, key_format)
+        if join.foreign_key or key in equal_to_key(side):
             return node
         return rekey(node, (_prefixed(key),), path, key_format)
-    node = plan_source(found.object, f"KafkaTopic_{name}")
+    node = plan_source(side.object, f"KafkaTopic_{name}")
     if not join.foreign_key:
         node = rekey(node, (_bare(key),), path, key_format)
-    return _prepend(node, found, f"PrependAlias{name}")
+    return _prepend(node, side, f"PrependAlias{name}")
 
 
 def _prepend(node: Node, source: BoundSource, path: str) -> Node:
@@ -153,7 +152,7 @@ def _step(join: BoundJoin, left: Node, right: Node, path: str) -> Step:
 
 
 def _key_format(join: BoundJoin) -> FormatInfo:
-    """The format in which both inputs have their key: that of an input which needs no new key, the left one first."""
+    """The key format of both inputs: that of the first input, left before right, which needs no new key."""
     preferred = _preferred(join)
     if preferred is not None:
         return preferred
@@ -178,14 +177,14 @@ def _preferred(join: BoundJoin) -> FormatInfo | None:
 
 
 def _bare(qualified: Expression) -> Expression:
-    """An expression over the rows of its one source."""
+    """The expression without qualifiers, over the rows of a single source."""
     return rewrite(
         qualified, lambda node: ColumnRef(node.name, None, node.position) if isinstance(node, ColumnRef) else None
     )
 
 
 def _prefixed(qualified: Expression) -> Expression:
-    """An expression over joined rows."""
+    """The expression over joined rows, whose columns are `ALIAS_NAME`."""
 
     def change(node: Expression) -> Expression | None:
         if isinstance(node, ColumnRef) and node.qualifier is not None:

@@ -1,4 +1,4 @@
-"""The steps of a query, in ksqlDB's own vocabulary and shape."""
+"""The steps of a query, in the vocabulary and shape of ksqlDB's plans."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -9,7 +9,6 @@ from holdfast.planner.join import plan_join
 from holdfast.planner.node import Node
 from holdfast.planner.rekey import rekey
 from holdfast.planner.source import plan_source
-from holdfast.planner.texts import columns_text, context, expression_text
 from holdfast.runtime.expressions.tree import ColumnRef, Expression, NamedExpression
 from holdfast.runtime.plan.steps import (
     Step,
@@ -22,13 +21,17 @@ from holdfast.runtime.plan.steps import (
     TableSelect,
     TableSink,
 )
-from holdfast.sql.bound import BoundSelect, Target
-from holdfast.sql.bound_query import BoundColumn, BoundJoin, BoundQuery
-from holdfast.sql.statements import ObjectKind
+from holdfast.sql.bind.target import Target
+from holdfast.sql.plan_text import columns_text, context, expression_text
+from holdfast.sql.query.continuous import BoundQuery
+from holdfast.sql.query.joins import BoundJoin
+from holdfast.sql.query.projection import BoundColumn
+from holdfast.sql.read.select import BoundSelect
+from holdfast.sql.syntax.statements import ObjectKind
 
 
 def plan_steps(query: BoundQuery, target: Target) -> Step:
-    """The steps from the sources to the target's topic, or to what is kept without one."""
+    """The steps from the sources to the target's topic, or to a materialized view, which has none."""
     if target.topic is None:
         return TableKeep(properties=context(target.name), source=plan_result(query))
     sink = StreamSink if target.kind is ObjectKind.STREAM else TableSink
@@ -42,7 +45,7 @@ def plan_steps(query: BoundQuery, target: Target) -> Step:
 
 
 def plan_insert(query: BoundQuery, target: Stream) -> Step:
-    """The steps from the sources' topics to that of a stream which is there already."""
+    """The steps from the sources' topics to that of an existing stream."""
     return StreamSink(
         properties=context(target.name),
         source=plan_result(query),
@@ -53,7 +56,7 @@ def plan_insert(query: BoundQuery, target: Stream) -> Step:
 
 
 def plan_select(select: BoundSelect) -> Step:
-    """The steps of a client's query, which has no sink. Rows keep the key of what they come from, shown or not."""
+    """The steps of a client's query, which has no sink. Rows keep the key of their source, selected or not."""
     source = select.relation
     node = _filter(plan_source(source), select.where)
     shown = {column.expression: column.name for column in reversed(select.columns)}
@@ -64,7 +67,7 @@ def plan_select(select: BoundSelect) -> Step:
 
 
 def plan_result(query: BoundQuery) -> Step:
-    """The steps from the sources to the rows of a query, without where they go."""
+    """The steps from the sources to the rows of a query, without a sink."""
     node = plan_join(query.input) if isinstance(query.input, BoundJoin) else plan_source(query.input.object)
     node = _filter(node, query.where)
     if query.partition_by:

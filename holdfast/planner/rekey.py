@@ -1,27 +1,27 @@
-"""Giving rows another key: PARTITION BY, and what a join needs."""
+"""Changes the key of rows, for PARTITION BY and joins."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.errors import NotSupported
 from holdfast.planner.node import Node
-from holdfast.planner.texts import context, expression_text
 from holdfast.runtime.expressions.tree import ColumnRef, Expression
 from holdfast.runtime.plan.formats import FormatInfo
 from holdfast.runtime.plan.steps import StreamSelectKey, TableSelectKey
-from holdfast.sql.projection import Names
+from holdfast.sql.plan_text import context, expression_text
+from holdfast.sql.query.projection import Names
 from holdfast.types import Column, Role
 
 
 def rekey(node: Node, expressions: Sequence[Expression], path: str, key_format: FormatInfo | None = None) -> Node:
-    """The rows under the key of these expressions, in `key_format` if one is asked for; as they are if they fit."""
+    """The rows keyed by these expressions, in `key_format` if there is one; unchanged if they already have that key."""
     same = node.keyed_by(expressions)
     if same and key_format in (None, node.key_format):
         return node
     if node.window is not None:
         raise NotSupported(
             "a windowed stream or table cannot get another key",
-            detail="The window is a part of its key, and a new key would have to come with one.",
+            detail="The window is part of the key, and a new key would have no window.",
             position=expressions[0].position,
         )
     texts = tuple(map(expression_text, expressions))
@@ -37,8 +37,8 @@ def rekey(node: Node, expressions: Sequence[Expression], path: str, key_format: 
         format_ = node.grouped_format(expressions, key_format)
         step = StreamSelectKey(properties=context(path), source=node.step, key_expression=texts)
         return replace(node, step=step, key=key, value=value, key_format=format_)
-    moved = replace(node, key=key, value=value, key_format=key_format or node.key_format)
+    rekeyed = replace(node, key=key, value=value, key_format=key_format or node.key_format)
     table = TableSelectKey(
-        properties=context(path), source=node.step, internal_formats=moved.formats, key_expression=texts
+        properties=context(path), source=node.step, internal_formats=rekeyed.formats, key_expression=texts
     )
-    return replace(moved, step=table)
+    return replace(rekeyed, step=table)

@@ -1,8 +1,7 @@
-"""The steps that read a stream or a table: its topic, or what is kept of it where it has none."""
+"""The steps that read a stream or a table: its topic or, without one, its collection."""
 
 from holdfast.catalog.objects import CatalogObject, Stream
 from holdfast.planner.node import Node
-from holdfast.planner.texts import context
 from holdfast.runtime.plan.sources import (
     CollectionSource,
     SchemaText,
@@ -12,8 +11,9 @@ from holdfast.runtime.plan.sources import (
     WindowedTableSource,
 )
 from holdfast.runtime.plan.steps import Step
-from holdfast.sql.formats import build_formats
-from holdfast.sql.relation import PSEUDO_COLUMNS, RECORD_COLUMNS, WINDOW_BOUNDS
+from holdfast.sql.plan_text import context
+from holdfast.sql.properties.formats import build_formats
+from holdfast.sql.query.relation import PSEUDO_COLUMNS, RECORD_COLUMNS, WINDOW_BOUNDS
 from holdfast.types import Column
 
 PSEUDO_COLUMN_VERSION = 1
@@ -21,7 +21,7 @@ PSEUDO_COLUMN_VERSION = 1
 
 
 def plan_source(source: CatalogObject, name: str = "KsqlTopic") -> Node:
-    """The rows of a source; `name` tells it from the other sources of the query."""
+    """The rows of a source; `name` distinguishes it from the other sources of the query."""
     schema, formats = source.schema, source.formats
     pseudo = [Column(name, type_) for name, type_ in PSEUDO_COLUMNS.items() if schema.find(name) is None]
     if source.topic is None:
@@ -65,7 +65,9 @@ def _step(source: CatalogObject, path: str) -> Step:
             source_schema=schema,
             pseudo_column_version=PSEUDO_COLUMN_VERSION,
         )
-    stored = build_formats(source.formats.key_format, source.formats.value_format, key_columns=len(source.schema.key))
+    state_formats = build_formats(
+        source.formats.key_format, source.formats.value_format, key_columns=len(source.schema.key)
+    )
     return TableSource(
         properties=properties,
         topic_name=source.topic,
@@ -73,5 +75,5 @@ def _step(source: CatalogObject, path: str) -> Step:
         timestamp_column=source.timestamp,
         source_schema=schema,
         pseudo_column_version=PSEUDO_COLUMN_VERSION,
-        state_store_formats=stored,
+        state_store_formats=state_formats,
     )

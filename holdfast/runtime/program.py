@@ -1,7 +1,17 @@
 """A query ready to run: stages in order, each one SELECT on Spark and what the store does with its rows.
 
-A stage names the views that its SELECT reads. It runs in a tick that has rows for one of them; those of the others are
-empty then. `Lookup`, `Changes`, `Recall`, `Remembered`, `Groups` and `Due` only add to what the others bring.
+A stage has five kinds of input, each a view that its SELECT names:
+
+| input | rows |
+|---|---|
+| `TopicInput` | decoded records of a topic in this tick |
+| `ObjectInput` | rows of a stream, or changes of a table, that another query emitted in this tick |
+| `SavedRows` | rows that an earlier stage of the same query saved |
+| `TableLookup` | rows that a table had before the tick |
+| `StateLookup` | rows that a state had before the tick |
+
+A stage runs if the tick has rows for one of its inputs; inputs without rows are empty. Lookups, and an `ObjectInput`
+with `drives` false, never start a stage.
 """
 
 from dataclasses import dataclass, replace
@@ -9,18 +19,19 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from holdfast.names import CollectionId, ObjectName, QueryId, StateId, TopicName
+from holdfast.runtime import physical_columns as col
 from holdfast.runtime.expressions.physical import arrow_type
-from holdfast.runtime.serdes.decoding import Decoder
-from holdfast.runtime.serdes.encoding import Encoder
-from holdfast.runtime.spark.fragment import Fragment
-from holdfast.runtime.store.port import Layout, Merge, RideAlong
+from holdfast.runtime.fragment import Fragment
+from holdfast.runtime.serdes.decoder import Decoder
+from holdfast.runtime.serdes.encoder import Encoder
+from holdfast.runtime.store.port import Layout, Merge, StateProjection
 from holdfast.runtime.store.schemas import delta_schema, upsert_schema
 from holdfast.types import HEADERS, Schema
 
 
 @dataclass(frozen=True, slots=True)
 class TopicInput:
-    """Records of a topic, decoded; the fragment knows them as `view`."""
+    """Decoded records of a topic."""
 
     topic: TopicName
     decoder: Decoder
@@ -29,120 +40,97 @@ class TopicInput:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInput:
-    """What another object's query gave in the same tick: rows of a stream, or the delta of a table."""
+    """What another object's query emitted in this tick: rows of a stream, or the delta of a table.
 
-    name: ObjectName
-    view: str
-    schema: pa.Schema
-
-
-@dataclass(frozen=True, slots=True)
-class StateInput:
-    """The delta of the state that the stage before has merged."""
-
-    state: StateId
-    view: str
-    schema: pa.Schema
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """The rows that an earlier stage of the same query has held."""
-
-    stage: int
-    view: str
-    schema: pa.Schema
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """The rows that a table had before the tick, for the keys (`k0..`) of the rows that a stage has held."""
-
-    name: ObjectName
-    stage: int
-    view: str
-    schema: pa.Schema
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """The delta of a table in the tick, beside a `Lookup` in it; it does not drive the query."""
-
-    name: ObjectName
-    view: str
-    schema: pa.Schema
-
-
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """What a state kept by partition had before the tick, of the partitions in it; it does not drive the query."""
-
-    state: StateId
-    view: str
-    schema: pa.Schema
-
-
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """What a state had before the tick, for the keys (`k0..`) of the rows that a stage has held."""
-
-    state: StateId
-    stage: int
-    view: str
-    schema: pa.Schema
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """The elements that a grouped state had before the tick, of the groups (`k0..`) of the rows that a stage held.
-
-    With `near`, only those of a time from so many milliseconds before these rows to so many behind them.
+    With `drives` false, it is read together with a `TableLookup` of the same table and does not start the stage.
     """
 
-    state: StateId
+    name: ObjectName
+    view: str
+    schema: pa.Schema
+    drives: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRows:
+    """Rows of an earlier stage of the same query: those that it saved, or the delta of its merge."""
+
     stage: int
     view: str
     schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class TableLookup:
+    """The rows that a table had before the tick, for the keys (`k0..`) of the rows that a stage saved."""
+
+    name: ObjectName
+    stage: int
+    view: str
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class SavedKeys:
+    """Look up the keys (`k0..`) of the rows that a stage saved."""
+
+    stage: int
+
+
+@dataclass(frozen=True, slots=True)
+class SavedGroups:
+    """Look up all elements of the groups (`k0..`) of the rows that a stage saved.
+
+    With `near`, only elements from that many milliseconds before the first of these rows to that many after the last.
+    """
+
+    stage: int
     near: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Elapsed:
-    """The time that a tick passes, less some milliseconds, by the column of a state which keeps time by partition.
-
-    `part` is the key column that has the partition in the rows it is asked of.
-    """
-
-    state: StateId
-    column: int
-    less: int
-    part: str
+class TickPartitions:
+    """Look up the partitions that the query reads in this tick, in a state keyed by partition."""
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """The rows that a state had before the tick and whose `ts` the tick passes; it does not drive the query."""
+class Elapsed:
+    """Look up the rows whose `ts` the clock, minus `less` milliseconds, passes in this tick.
+
+    The time is in column `column` of `clock`, a state keyed by partition. `partition` is the key column that holds
+    the partition in the rows to look up.
+    """
+
+    clock: StateId
+    column: int
+    less: int
+    partition: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateLookup:
+    """The rows that a state had before the tick, selected by keys, groups, partitions or time."""
 
     state: StateId
-    elapsed: Elapsed
+    by: SavedKeys | SavedGroups | TickPartitions | Elapsed
     view: str
     schema: pa.Schema
 
 
-Input = TopicInput | ObjectInput | StateInput | Held | Lookup | Changes | Recall | Remembered | Groups | Due
+RowsInput = ObjectInput | SavedRows | TableLookup | StateLookup
+"""Inputs that are rows, not records."""
+Input = TopicInput | RowsInput
 Source = TopicInput | ObjectInput
-RowsInput = ObjectInput | StateInput | Held | Lookup | Changes | Recall | Remembered | Groups | Due
-"""What comes as rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """The rows are the stream's."""
+    """Emit the rows to the stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """The rows are the last ones of their keys; `order` are the columns that say in which order they are told."""
+    """Write the rows, one per key, to a collection. They are emitted in the order of the columns `order`."""
 
     collection: CollectionId
     order: tuple[str, ...] = ()
@@ -150,67 +138,68 @@ class Upsert:
 
 @dataclass(frozen=True, slots=True)
 class MergeInto:
-    """The rows are partials, in the order of the column `order` if there is one.
+    """Merge the rows, partial aggregates, into a state, in the order of the column `order` if there is one.
 
-    With `along`, the store shows the result in `collection` by itself.
+    With `projection`, the store itself computes the result and writes it to `collection`.
     """
 
     state: StateId
     merge: Merge
-    along: RideAlong | None = None
+    projection: StateProjection | None = None
     collection: CollectionId | None = None
     order: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MergeWindows:
-    """The rows are partials of windows, which are elements of a state until their `clock` has passed them.
+    """Merge the rows, partial aggregates of windows, into windows that a state stores until `clock` has passed them.
 
-    A window is closed when its end is `closed_after` milliseconds before the clock, and forgotten by the state when it
-    is `forgotten_after`. What is left for later stages is the delta of the windows that changed or, with `final`, that
-    closed: `shown`. With `expires`, a window that is forgotten is gone, and that is a change too.
+    A window closes when its end is `closed_after` milliseconds before the clock, and is removed from the state when it
+    is `removed_after` milliseconds before the clock. The stage saves the delta of the windows that changed or, with
+    `final`, that closed, in the layout `result_layout`. With `expires`, a window that is removed from the state is
+    also deleted from the result.
     """
 
     state: StateId
     layout: Layout
-    shown: Layout
+    result_layout: Layout
     merge: Merge
     clock: StateId
     closed_after: int
-    forgotten_after: int
+    removed_after: int
     final: bool
     expires: bool
 
     @property
     def end(self) -> str:
         """The key column of a window's end."""
-        return f"k{len(self.layout.key) - 1}"
+        return col.key(len(self.layout.key) - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """The rows are the last ones of their keys in a state; those that the time has passed go."""
+    """Write the rows, one per key, to a state; delete the rows that are `expired`."""
 
     state: StateId
     expired: Elapsed | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
-    """The rows are for the sink topic alone."""
+class Emit:
+    """Send the rows to the sink topic only."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """The rows are for later stages of the query."""
+class SaveRows:
+    """Save the rows for later stages of the query."""
 
 
-Action = Append | Upsert | MergeInto | MergeWindows | Put | Tell | Hold
+Action = Append | Upsert | MergeInto | MergeWindows | Put | Emit | SaveRows
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One SELECT, what it reads, and where its rows go. Stages of one round do not wait for each other."""
+    """One SELECT, what it reads, and where its rows go. Stages of one round are independent of each other."""
 
     inputs: tuple[Input, ...]
     fragment: Fragment
@@ -228,7 +217,7 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A query of one object. `collection` is there when the object is a table."""
+    """The query that maintains an object. `collection` is set when the object is a table."""
 
     query: QueryId
     object: ObjectName
@@ -241,14 +230,14 @@ class Program:
 
     @property
     def passes_rows_on(self) -> bool:
-        """Whether its results may be as many rows as its records; an aggregation has a row for each group."""
+        """Whether there may be as many result rows as records; an aggregation has one row per group."""
         return not all(isinstance(stage.action, MergeInto | MergeWindows) for stage in self.stages)
 
     @property
     def is_timed(self) -> bool:
-        """Whether it matters how far in time its inputs are from each other.
+        """Whether results depend on how far apart in time its inputs are.
 
-        It does where rows that wait for others expire, and where a table is read from its topic beside another.
+        They do if rows waiting for a match expire, or if a table is read from its topic together with another input.
         """
         expires = any(isinstance(stage.action, Put) and stage.action.expired is not None for stage in self.stages)
         return expires or (bool(self.table_topics) and len(self.sources) > 1)
@@ -261,14 +250,19 @@ class Program:
 
     @property
     def rounds(self) -> int:
-        """How many rounds the stages take."""
+        """The number of rounds that the stages take."""
         return 1 + max(stage.round for stage in self.stages)
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """What drives the query, each once."""
-        found = {i.view: i for stage in self.stages for i in stage.inputs if isinstance(i, TopicInput | ObjectInput)}
+        """The inputs that drive the query, without duplicates."""
+        inputs = (i for stage in self.stages for i in stage.inputs)
+        found = {i.view: i for i in inputs if isinstance(i, TopicInput) or (isinstance(i, ObjectInput) and i.drives)}
         return tuple(found.values())
+
+    def reads_saved(self, stage: int) -> bool:
+        """Whether a later stage reads the rows of a stage."""
+        return any(isinstance(i, SavedRows) and i.stage == stage for each in self.stages for i in each.inputs)
 
     @property
     def topics(self) -> frozenset[TopicName]:
@@ -282,22 +276,22 @@ class Program:
 
     @property
     def needs(self) -> frozenset[ObjectName]:
-        """The objects that must be there before the query can run."""
-        looked_up = (i.name for stage in self.stages for i in stage.inputs if isinstance(i, Lookup))
+        """The objects that must exist before the query can run."""
+        looked_up = (i.name for stage in self.stages for i in stage.inputs if isinstance(i, TableLookup))
         return self.objects | frozenset(looked_up)
 
 
 def stream_schema(layout: Layout) -> pa.Schema:
-    """Rows of a stream on their way to its readers: `k0.., c0.., ts, present, part, off, hdr`."""
-    more = [pa.field("part", pa.int32()), pa.field("off", pa.int64()), pa.field("hdr", arrow_type(HEADERS))]
+    """The schema in which readers get the rows of a stream: `k0.., c0.., ts, present, part, off, hdr`."""
+    more = [(col.PARTITION, pa.int32()), (col.OFFSET, pa.int64()), (col.HEADERS, arrow_type(HEADERS))]
     return pa.schema([*upsert_schema(layout), *more])
 
 
 def with_headers(layout: Layout) -> Layout:
-    """How a stream's rows wait for its sink topic: their headers are one more column of the key, the last."""
+    """The layout of a stream's rows in the outbox: the headers are an additional last key column."""
     return replace(layout, key=(*layout.key, HEADERS))
 
 
 def table_schema(layout: Layout) -> pa.Schema:
-    """Changes of a table on their way to its readers."""
+    """The schema in which readers get the changes of a table."""
     return delta_schema(layout)

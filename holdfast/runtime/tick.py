@@ -1,90 +1,49 @@
 """One tick: records in, changes staged in the store. Kafka and the clock are outside it.
 
-A tick is a function of its inputs and of the committed store. It is run again from the start, with nothing staged,
-when the records of a topic spell a JSON name in a way that their decoder did not know.
+A tick is a function of its inputs and of the committed store. It runs again from the start, with nothing staged, when
+the records of a topic spell a JSON name in a way that the decoder does not know yet.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.errors import HoldfastError
-from holdfast.names import ObjectName, QueryId, StateId, TopicName
-from holdfast.runtime.closing import Closing
+from holdfast.names import ObjectName, QueryId
+from holdfast.runtime import physical_columns as col
 from holdfast.runtime.dataflow import Dataflow
-from holdfast.runtime.decode import RecordDecoder
 from holdfast.runtime.outcome import Outcome, Undecodable
 from holdfast.runtime.program import (
     Append,
-    Changes,
-    Due,
-    Elapsed,
-    Groups,
-    Held,
-    Hold,
-    Input,
-    Lookup,
+    Emit,
     MergeInto,
     MergeWindows,
-    ObjectInput,
     Program,
     Put,
-    Recall,
-    Remembered,
-    RowsInput,
+    SaveRows,
     Stage,
-    StateInput,
-    Tell,
     TopicInput,
     Upsert,
 )
-from holdfast.runtime.serdes.decoding import GOOD, UNDECODABLE, UNKNOWN_SPELLING
-from holdfast.runtime.spark.engine import RECORDS, Engine, Failure, Round, TopicRange, ViewInput
-from holdfast.runtime.spark.views import topic_view
-from holdfast.runtime.store.port import Merging, Period, Show, SqlReader, Store, TickStage, Time
+from holdfast.runtime.record_decoder import RecordDecoder
+from holdfast.runtime.serdes.decoder import GOOD, UNDECODABLE, UNKNOWN_SPELLING
+from holdfast.runtime.spark.engine import RECORDS, Engine, Failure
+from holdfast.runtime.store.port import SqlReader, StateMerge, StateView, Store, TickStage
+from holdfast.runtime.tick_inputs import InsertedRows, TickInputs
+from holdfast.runtime.tick_rows import TickRows
+from holdfast.runtime.window_merge import WindowMerge
 
-RESTING = 3
-"""Up to so many stages without rows run along for each one with rows, so that the same jobs come again."""
+IDLE_STAGES = 3
+"""Stages without rows that a job may include per stage with rows, so that a prepared job can be reused."""
 LOGGED_PER_TICK = 1_000
-"""Undecodable records of one topic and tick that the processing log shows whole; all are counted."""
+"""Undecodable records of one topic and tick that the processing log shows in full; all are counted."""
+
+PlannedStage = tuple[Program, int]
 
 
-@dataclass(frozen=True, slots=True)
-class TickInputs:
-    """The records of topics; and rows of objects that come from elsewhere than their own query.
-
-    `objects` are rows of streams (`k0.., c0.., ts, part, off`) or deltas of tables. `decoded` says how an object's
-    rows are read from its topic instead, while a query catches up on it. `riders` are queries that have had all this:
-    they run along for what the others give in the tick. `before` is the time as of which other tables are looked up
-    when it is not the last one; those that are `absent` have no rows then.
-    """
-
-    topics: Mapping[TopicName, ViewInput]
-    objects: Mapping[ObjectName, pa.Table] = field(default_factory=dict)
-    decoded: Mapping[ObjectName, TopicInput] = field(default_factory=dict)
-    riders: frozenset[QueryId] = frozenset()
-    before: Time | None = None
-    absent: frozenset[ObjectName] = frozenset()
-
-
-NO_INPUTS = TickInputs({})
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """Rows that a user gives to a derived object, beside what its query makes.
-
-    As of a stream (`k0.., c0.., ts, part, off`), or of a table (`k0.., c0.., ts, present`).
-    """
-
-    program: Program
-    rows: pa.Table
-
-
-class Respelled(Exception):
+class UnknownSpelling(Exception):
     """A topic has JSON names in new spellings; the tick must run again."""
 
 
@@ -93,7 +52,7 @@ class TickStore(Store, SqlReader, Protocol):
 
 
 class Ticker:
-    """Runs ticks; keeps nothing between them but what the decoder has learnt."""
+    """Runs ticks. Between ticks it keeps no state but the spellings that the decoder has learned."""
 
     def __init__(self, engine: Engine, store: TickStore, decoder: RecordDecoder) -> None:
         self._engine = engine
@@ -105,17 +64,17 @@ class Ticker:
         dataflow: Dataflow,
         queries: Mapping[QueryId, Program],
         inputs: TickInputs,
-        given: "Given | None" = None,
+        inserted: InsertedRows | None = None,
     ) -> tuple[TickStage, Outcome]:
-        """Stage one tick of some queries. The caller adds what moved, and commits."""
+        """Stage one tick of some queries. The caller adds the new offsets, and commits."""
         while True:
             stage = self._store.stage()
             run = _Run(self._engine, dataflow, queries, inputs, stage, self._store, self._decoder)
             try:
-                if given is not None:
-                    run.give(given)
+                if inserted is not None:
+                    run.insert(inserted)
                 return stage, run.run()
-            except Respelled:
+            except UnknownSpelling:
                 stage.abandon()
             except BaseException:
                 stage.abandon()
@@ -135,287 +94,178 @@ class _Run:
     ) -> None:
         self.engine, self.dataflow, self.queries, self.inputs, self.stage = engine, dataflow, queries, inputs, stage
         self.reader, self.decoder = reader, decoder
-        self.objects: dict[ObjectName, pa.Table] = {}
-        self.merged: set[StateId] = set()
-        self.held: dict[tuple[QueryId, int], pa.Table] = {}
-        self.bad: dict[str, TopicInput] = {}
+        self.rows = TickRows(dataflow, inputs, stage, decoder)
+        self.undecodable: dict[str, TopicInput] = {}
         self.outcome = Outcome()
 
+    def insert(self, inserted: InsertedRows) -> None:
+        program = inserted.program
+        if program.collection is None:
+            self._append(program, inserted.rows)
+        else:
+            self.stage.upsert(program.query, program.collection, inserted.rows)
+            self._pass_on(program)
+
     def run(self) -> Outcome:
+        live = self.inputs.live_dependents
         for planned in self.dataflow.rounds(self.queries):
             planned = [(p, i) for p, i in planned if p.query not in self.outcome.failed]
-            riding = [(p, i) for p, i in planned if p.query in self.inputs.riders]
-            for together in ([(p, i) for p, i in planned if p.query not in self.inputs.riders], riding):
-                ready = {(p.query, i) for p, i in together if self._has_rows(p, i)}
+            others, dependents = ([(p, i) for p, i in planned if (p.query in live) is which] for which in (False, True))
+            for stages in (others, dependents):
+                ready = {(p.query, i) for p, i in stages if self.rows.is_ready(p, i)}
                 if ready:
-                    self._round(together, ready)
+                    self._round(stages, ready)
         self._log_undecodable()
         self.outcome.problems = self.engine.function_problems()
         return self.outcome
 
-    def _inputs(self, program: Program) -> TickInputs:
-        return NO_INPUTS if program.query in self.inputs.riders else self.inputs
+    # -- one round -----------------------------------------------------------------------------------
 
-    def _object(self, program: Program, name: ObjectName) -> pa.Table | None:
-        made = self.objects.get(name)
-        return self._inputs(program).objects.get(name) if made is None else made
-
-    def give(self, given: Given) -> None:
-        if given.program.collection is None:
-            self._append(given.program, given.rows)
-        else:
-            self.stage.upsert(given.program.query, given.program.collection, given.rows)
-            self._show(given.program)
-
-    def _has_rows(self, program: Program, index: int) -> bool:
-        return any(self._drives(program, source) for source in program.stages[index].inputs)
-
-    def _drives(self, program: Program, source: Input) -> bool:
-        match source:
-            case TopicInput(topic=topic):
-                return topic in self._inputs(program).topics
-            case ObjectInput(name=name):
-                return self._object(program, name) is not None or name in self._inputs(program).decoded
-            case StateInput(state=state):
-                return state in self.merged
-            case Held(stage=stage):
-                return (program.query, stage) in self.held
-            case Lookup() | Changes() | Recall() | Remembered() | Groups() | Due():
-                return False
-
-    def _round(self, planned: list[tuple[Program, int]], ready: set[tuple[QueryId, int]]) -> None:
-        """One job for the stages that have rows; small ones take along those that rest, to be one known job."""
+    def _round(self, planned: list[PlannedStage], ready: set[tuple[QueryId, int]]) -> None:
+        """Run the stages that have rows as one job. A small job includes idle stages, to reuse a prepared job."""
         chosen = [(p, i) for p, i in planned if (p.query, i) in ready]
-        views = self._views(chosen)
-        if len(chosen) < len(planned) <= (1 + RESTING) * len(chosen) and self.engine.prepares(views):
-            chosen, views = planned, self._views(planned)
+        views = self.rows.views(chosen)
+        if len(chosen) < len(planned) <= (1 + IDLE_STAGES) * len(chosen) and self.engine.prepares(views):
+            chosen, views = planned, self.rows.views(planned)
         results = self.engine.run([p.stages[i].fragment for p, i in chosen], views)
-        mergings: list[tuple[Program, Merging]] = []
-        windows: list[tuple[Program, int, MergeWindows, pa.Table]] = []
+        merges: list[tuple[Program, int, StateMerge]] = []
+        window_merges: list[tuple[Program, int, MergeWindows, pa.Table]] = []
         for (program, index), rows in zip(chosen, results, strict=True):
             if (program.query, index) not in ready or program.query in self.outcome.failed:
                 continue
             if isinstance(rows, Failure):
                 self._fail(program.query, rows.reason)
                 continue
-            good = self._on_time(program, index, self._sorted_out(program, index, rows))
+            good = self._without_late(program, index, self._without_bad(program, index, rows))
             action = program.stages[index].action
-            if isinstance(action, MergeInto):
-                mergings.append((program, _merging(program, action, good)))
-                continue
-            if isinstance(action, MergeWindows):
-                windows.append((program, index, action, good))
-                continue
-            try:
-                self._apply(program, index, action, good)
-            except HoldfastError as error:
-                self._fail(program.query, str(error))
-        self._merge(mergings)
-        for program, index, action, partials in windows:
-            self._merge_windows(program, index, action, partials)
+            match action:
+                case MergeInto():
+                    merges.append((program, index, _state_merge(program, action, good)))
+                case MergeWindows():
+                    window_merges.append((program, index, action, good))
+                case _:
+                    try:
+                        self._apply(program, index, action, good)
+                    except HoldfastError as error:
+                        self._fail(program.query, str(error))
+        self._merge(merges)
+        # After the merges: they move the clocks that close windows.
+        for program, index, windows, partials in window_merges:
+            self._merge_windows(program, index, windows, partials)
 
-    def _merge(self, mergings: list[tuple[Program, Merging]]) -> None:
-        """All at once: what merges alike costs the store little more than one does."""
-        mergings = [(program, merging) for program, merging in mergings if program.query not in self.outcome.failed]
-        failures = self.stage.merge([merging for _, merging in mergings]) if mergings else {}
-        for program, merging in mergings:
+    def _apply(
+        self, program: Program, index: int, action: SaveRows | Append | Upsert | Put | Emit, rows: pa.Table
+    ) -> None:
+        self.outcome.touched.add(program.query)
+        match action:
+            case SaveRows():
+                if rows.num_rows:
+                    self.rows.saved[program.query, index] = rows
+            case Emit():
+                if rows.num_rows and program.sink is not None:
+                    self.stage.enqueue(program.query, rows)
+            case Append():
+                self._append(program, rows)
+            case Put(state=state, expired=expired):
+                spans = None if expired is None else self.rows.elapsed(expired, all_before=True)
+                self.stage.put(program.query, state, rows, spans)
+            case Upsert(collection=collection, order=order):
+                if order:
+                    rows = rows.sort_by([(name, "ascending") for name in order])
+                self.stage.upsert(program.query, collection, rows)
+                self._pass_on(program)
+
+    def _merge(self, merges: list[tuple[Program, int, StateMerge]]) -> None:
+        """Merge all at once: several merges of the same shape cost the store little more than one."""
+        merges = [merge for merge in merges if merge[0].query not in self.outcome.failed]
+        failures = self.stage.merge([merging for _, _, merging in merges]) if merges else {}
+        for program, index, merging in merges:
             if program.query in failures:
                 self._fail(program.query, str(failures[program.query]))
                 continue
             self.outcome.touched.add(program.query)
-            self.merged.add(merging.state)
-            if merging.show is not None:
-                self._show(program)
+            self.rows.merged.add(merging.state)
+            if program.reads_saved(index):
+                self.rows.saved[program.query, index] = self.stage.state_delta(merging.state)
+            if merging.view is not None:
+                self._pass_on(program)
 
     def _merge_windows(self, program: Program, index: int, action: MergeWindows, partials: pa.Table) -> None:
-        """After the merges: they move the clocks that close windows."""
-        if program.query in self.outcome.failed or action.clock not in self.merged:
+        if program.query in self.outcome.failed or action.clock not in self.rows.merged:
             return
         partials = partials.filter(pc.is_valid(partials.column(action.end)))
         try:
             times = self.stage.state_delta(action.clock)
-            shown = Closing(program.query, action, self.stage, self.reader).run(partials, times)
+            delta = WindowMerge(program.query, action, self.stage, self.reader).run(partials, times)
         except HoldfastError as error:
             self._fail(program.query, str(error))
             return
         self.outcome.touched.add(program.query)
-        if shown.num_rows:
-            self.held[program.query, index] = shown
+        if delta.num_rows:
+            self.rows.saved[program.query, index] = delta
 
     def _fail(self, query: QueryId, reason: str) -> None:
         self.stage.discard(query)
         self.outcome.touched.discard(query)
         self.outcome.failed[query] = reason
 
-    def _views(self, chosen: list[tuple[Program, int]]) -> Round:
-        inputs: dict[str, ViewInput] = {}
-        derived: dict[str, str] = {}
-        uses: dict[str, int] = {}
-        for program, index in chosen:
-            passes_on = isinstance(program.stages[index].action, Append | Hold)
-            for source in program.stages[index].inputs:
-                match source:
-                    case TopicInput():
-                        self._topic(program, source, inputs, derived, headers=passes_on)
-                        uses[source.view] = uses.get(source.view, 0) + 1
-                    case ObjectInput(name=name) if name not in self.objects and name in self._inputs(program).decoded:
-                        read = self._inputs(program).decoded[name]
-                        self._topic(program, read, inputs, derived, headers=passes_on)
-                        derived[source.view] = f"SELECT *, NOT tombstone AS present FROM {read.view} WHERE bad = 0"
-                    case Groups() | Lookup() | Due() | Recall() | Remembered() if source.view in inputs:
-                        continue  # What the store has is the same for all stages of a round.
-                    case _:
-                        rows = self._rows(program, source)
-                        given = source.schema.empty_table() if rows is None else rows
-                        # A reader that knows only the first columns of an object must not hide the others.
-                        if source.view not in inputs or len(given.schema) > _width(inputs[source.view]):
-                            inputs[source.view] = given
-        if any(isinstance(source, TopicRange) for source in inputs.values()):
-            return Round(inputs, derived, frozenset(view for view, n in uses.items() if n > 1))
-        return Round(inputs, derived)
+    # -- rows that queries emit ----------------------------------------------------------------------
 
-    def _rows(self, program: Program, source: RowsInput) -> pa.Table | None:
-        match source:
-            case ObjectInput(name=name) | Changes(name=name):
-                return self._object(program, name)
-            case StateInput(state=state):
-                return self.stage.state_delta(state) if state in self.merged else None
-            case Recall(state=state):
-                return self.stage.lookup_state(state, self._partitions(program))
-            case Remembered(state=state, stage=stage):
-                groups = self.held.get((program.query, stage))
-                return None if groups is None else self.stage.lookup_state(state, groups)
-            case Held(stage=stage):
-                return self.held.get((program.query, stage))
-            case Groups(state=state, stage=stage, near=near):
-                groups = self.held.get((program.query, stage))
-                return None if groups is None else self.stage.lookup_groups(state, groups, _period(groups, near))
-            case Lookup(name=name, stage=stage):
-                keys, keeper = self.held.get((program.query, stage)), self.dataflow.keeper(name)
-                if keys is None or keeper is None or keeper.collection is None or name in self.inputs.absent:
-                    return None
-                return self.stage.lookup(keeper.collection, keys, self.inputs.before)
-            case Due(state=state, elapsed=elapsed):
-                spans = self._spans(elapsed)
-                return None if spans is None else self.stage.lookup_spans(state, spans)
+    def _append(self, program: Program, rows: pa.Table) -> None:
+        if rows.num_rows == 0:
+            return
+        if col.PRESENT not in rows.column_names:
+            rows = rows.append_column(col.PRESENT, pa.repeat(pa.scalar(True), rows.num_rows))
+        rows = rows.sort_by([(col.PARTITION, "ascending"), (col.OFFSET, "ascending")]) if rows.num_rows > 1 else rows
+        if col.HEADERS not in rows.column_names:
+            rows = rows.append_column(col.HEADERS, pa.nulls(rows.num_rows, RECORDS.field(col.HEADERS).type))
+        if program.sink is not None:
+            headers = col.key(len(program.layout.key) - 1)
+            names = [headers if name == col.HEADERS else name for name in rows.column_names]
+            self.stage.enqueue(program.query, rows.rename_columns(names))
+        if program.object in self.dataflow.maintained:
+            self.rows.emit(program.object, rows)
 
-    def _spans(self, elapsed: Elapsed, *, all_before: bool = False) -> pa.Table | None:
-        """The time that the tick passes, by partition; with all that is before it."""
-        if elapsed.state not in self.merged:
-            return None
-        times = self.stage.state_delta(elapsed.state)
-        after, upto = (pc.subtract(times.column(f"{side}{elapsed.column}"), elapsed.less) for side in "ba")
-        nothing = pa.nulls(times.num_rows, pa.int64())
-        return pa.table({elapsed.part: times.column("k0"), "after": nothing if all_before else after, "upto": upto})
+    def _pass_on(self, program: Program) -> None:
+        """Pass the changes of a table on to its sink topic and to the queries that read it."""
+        assert program.collection is not None
+        if program.sink is not None:
+            self.stage.enqueue_changes(program.query, program.collection)
+        if any(reader.query in self.queries for reader in self.dataflow.dependents(program.object)):
+            self.rows.objects[program.object] = self.stage.delta(program.collection)
 
-    def _partitions(self, program: Program) -> pa.Table:
-        """The partitions that a query reads in this tick, as keys; and 0, the clock of all."""
-        found = {0}
-        for source in program.sources:
-            rows: ViewInput | None = None
-            inputs = self._inputs(program)
-            if isinstance(source, TopicInput):
-                rows = inputs.topics.get(source.topic)
-            elif (made := self._object(program, source.name)) is not None:
-                rows = made
-            elif source.name in inputs.decoded:
-                rows = inputs.topics.get(inputs.decoded[source.name].topic)
-            if isinstance(rows, TopicRange):
-                found |= {part.partition for part in rows.ranges}
-            elif rows is not None:
-                found |= set(rows.column("part").unique().to_pylist())
-        return pa.table({"k0": pa.array(sorted(found), pa.int32())})
+    # -- rows that are not processed -----------------------------------------------------------------
 
-    def _topic(
-        self,
-        program: Program,
-        source: TopicInput,
-        inputs: dict[str, ViewInput],
-        derived: dict[str, str],
-        *,
-        headers: bool,
-    ) -> None:
-        view, records = topic_view(source.topic), self._inputs(program).topics.get(source.topic, RECORDS.empty_table())
-        if isinstance(records, TopicRange):
-            known = inputs.get(view)
-            wanted = headers or bool(source.decoder.schema.headers)
-            records = replace(records, headers=wanted or (isinstance(known, TopicRange) and known.headers))
-        inputs[view] = records
-        derived[source.view] = self.decoder.sql(source)
-
-    def _sorted_out(self, program: Program, index: int, rows: pa.Table) -> pa.Table:
-        """The good rows. Unknown spellings end the run, what is skipped is remembered for the log."""
-        if "bad" not in rows.column_names:
+    def _without_bad(self, program: Program, index: int, rows: pa.Table) -> pa.Table:
+        """The good rows. Unknown spellings end the run; skipped rows are counted, undecodable records logged later."""
+        if col.BAD not in rows.column_names:
             return rows
-        bad = rows.column("bad")
+        bad = rows.column(col.BAD)
         if pc.max(bad).as_py():
-            self._read_wrong(program.stages[index], frozenset(bad.unique().to_pylist()))
+            self._note_undecodable(program.stages[index], frozenset(bad.unique().to_pylist()))
             self.outcome.count_skipped(program.object, program.stages[index].fragment, rows)
             rows = rows.filter(pc.equal(bad, GOOD))
-        return rows.drop_columns([name for name in ("bad", "skipped") if name in rows.column_names])
+        return rows.drop_columns([name for name in (col.BAD, col.SKIPPED) if name in rows.column_names])
 
-    def _read_wrong(self, stage: Stage, found: frozenset[int]) -> None:
+    def _note_undecodable(self, stage: Stage, found: frozenset[int]) -> None:
         if found.isdisjoint((UNDECODABLE, UNKNOWN_SPELLING)):
             return
         for source in (i for i in stage.inputs if isinstance(i, TopicInput) and i.topic in self.inputs.topics):
             if UNKNOWN_SPELLING in found:
                 self.decoder.learn(source, self.inputs.topics[source.topic])
-            self.bad[source.view] = source
+            self.undecodable[source.view] = source
         if UNKNOWN_SPELLING in found:
-            raise Respelled
+            raise UnknownSpelling
 
-    def _on_time(self, program: Program, index: int, rows: pa.Table) -> pa.Table:
-        """The rows without the count of those that came late."""
-        if "late" not in rows.column_names:
+    def _without_late(self, program: Program, index: int, rows: pa.Table) -> pa.Table:
+        """Count the late rows, and drop the column that marks them."""
+        if col.LATE not in rows.column_names:
             return rows
         self.outcome.count_late(program.object, program.stages[index].fragment, rows)
-        return rows.drop_columns(["late"])
-
-    def _apply(self, program: Program, index: int, action: Hold | Append | Upsert | Put | Tell, rows: pa.Table) -> None:
-        self.outcome.touched.add(program.query)
-        match action:
-            case Hold():
-                if rows.num_rows:
-                    self.held[program.query, index] = rows
-            case Tell():
-                if rows.num_rows and program.sink is not None:
-                    self.stage.append(program.query, rows)
-            case Append():
-                self._append(program, rows)
-            case Put(state=state, expired=expired):
-                gone = None if expired is None else self._spans(expired, all_before=True)
-                self.stage.put(program.query, state, rows, gone)
-                self.merged.add(state)
-            case Upsert(collection=collection, order=order):
-                if order:
-                    rows = rows.sort_by([(name, "ascending") for name in order])
-                self.stage.upsert(program.query, collection, rows)
-                self._show(program)
-
-    def _append(self, program: Program, rows: pa.Table) -> None:
-        if rows.num_rows == 0:
-            return
-        if "present" not in rows.column_names:
-            rows = rows.append_column("present", pa.repeat(pa.scalar(True), rows.num_rows))
-        rows = rows.sort_by([("part", "ascending"), ("off", "ascending")]) if rows.num_rows > 1 else rows
-        if "hdr" not in rows.column_names:
-            rows = rows.append_column("hdr", pa.nulls(rows.num_rows, RECORDS.field("hdr").type))
-        if program.sink is not None:
-            headers = f"k{len(program.layout.key) - 1}"
-            names = [headers if name == "hdr" else name for name in rows.column_names]
-            self.stage.append(program.query, rows.rename_columns(names))
-        if program.object in self.dataflow.kept:
-            self.objects[program.object] = behind(self.objects.get(program.object), rows)
-
-    def _show(self, program: Program) -> None:
-        assert program.collection is not None
-        if program.sink is not None:
-            self.stage.owe(program.query, program.collection)
-        if any(reader.query in self.queries for reader in self.dataflow.askers(program.object)):
-            self.objects[program.object] = self.stage.delta(program.collection)
+        return rows.drop_columns([col.LATE])
 
     def _log_undecodable(self) -> None:
-        for source in self.bad.values():
+        for source in self.undecodable.values():
             found = self.decoder.undecodable(source, self.inputs.topics[source.topic], LOGGED_PER_TICK)
             total = found.column("total")[0].as_py() if found.num_rows else 0
             self.outcome.undecodable.append(
@@ -426,31 +276,9 @@ class _Run:
         return next(p.object for p in self.queries.values() if source in p.sources)
 
 
-def _width(source: ViewInput) -> int:
-    return 0 if isinstance(source, TopicRange) else len(source.schema)
-
-
-def behind(first: pa.Table | None, rows: pa.Table) -> pa.Table:
-    """What one more query writes to a stream, behind what others have written in the same tick."""
-    if first is None:
-        return rows
-    step = pc.max(first.column("off")).as_py() + 1 - pc.min(rows.column("off")).as_py()
-    at = rows.schema.get_field_index("off")
-    moved = rows.set_column(at, "off", pc.add(rows.column("off"), pa.scalar(step, pa.int64())))
-    return pa.concat_tables([first, moved.select(first.column_names)])
-
-
-def _period(rows: pa.Table, near: tuple[int, int] | None) -> Period | None:
-    """From so many milliseconds before the first of the rows to so many behind the last."""
-    if near is None:
-        return None
-    times = pc.min_max(rows.column("ts")).as_py()
-    return times["min"] - near[0], times["max"] + near[1]
-
-
-def _merging(program: Program, action: MergeInto, rows: pa.Table) -> Merging:
-    shown, along = action.collection, action.along
-    show = None if along is None or shown is None else Show(shown, along)
+def _state_merge(program: Program, action: MergeInto, rows: pa.Table) -> StateMerge:
+    collection, projection = action.collection, action.projection
+    view = None if projection is None or collection is None else StateView(collection, projection)
     if action.order is not None and rows.num_rows > 1:
         rows = rows.sort_by(action.order)
-    return Merging(program.query, action.state, rows, action.merge, show)
+    return StateMerge(program.query, action.state, rows, action.merge, view)

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from holdfast.samples.sample import Kind, Make, Sample, Values, chosen, numbered, popular, weighted, words
+from holdfast.samples.sample import Make, Sample, SampleKind, Values, chosen, numbered, popular, weighted, words
 from holdfast.samples.users import USERS
 
 REGIONS = {"north": 5, "south": 3, "east": 4, "west": 2}
-"""How many of each fourteen orders come from where."""
+"""The relative number of orders from each region."""
 ITEMS = {"rope": 12.5, "chart": 18.0, "lantern": 39.9, "compass": 85.0, "sail": 260.0, "anchor": 480.0}
 POPULARITY = (30, 24, 18, 14, 9, 5)
 
@@ -34,7 +34,7 @@ def make(random: np.random.Generator, first: int, count: int) -> Mapping[str, Va
 ORDERS = Sample(
     "orders",
     "orders of a shop: who bought what, how many, for how much",
-    Kind.STREAM,
+    SampleKind.STREAM,
     {
         "id": "STRING",
         "customer": "STRING",

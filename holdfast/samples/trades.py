@@ -1,19 +1,19 @@
-"""Trades at an exchange; each symbol's price walks on from trade to trade."""
+"""Trades at an exchange; each symbol's price is a random walk."""
 
 from collections.abc import Mapping
 
 import numpy as np
 
-from holdfast.samples.sample import Kind, Sample, Values, chosen, weighted, words
+from holdfast.samples.sample import Sample, SampleKind, Values, chosen, weighted, words
 
 PRICES = {"KELP": 12.4, "REEF": 88.1, "TIDE": 45.7, "SALT": 7.9, "GULL": 153.0, "MAST": 31.6, "BUOY": 4.2, "DOCK": 66.6}
 ACTIVITY = (20, 12, 18, 9, 6, 15, 25, 10)
 STEP = 0.0008
-"""How far a price moves with one trade, as a part of it."""
+"""Standard deviation of a price's relative change per trade."""
 
 
 class Walk:
-    """The prices as the last trades left them."""
+    """Generates trades; holds the price of each symbol after its last trade."""
 
     def __init__(self) -> None:
         self._prices = np.array(list(PRICES.values()))
@@ -37,8 +37,8 @@ class Walk:
 
 TRADES = Sample(
     "trades",
-    "trades at an exchange: symbol, side, a price that walks, quantity",
-    Kind.STREAM,
+    "trades at an exchange: symbol, side, price (a random walk) and quantity",
+    SampleKind.STREAM,
     {"symbol": "STRING", "id": "BIGINT", "side": "STRING", "price": "DOUBLE", "quantity": "BIGINT"},
     Walk,
 )

@@ -1,10 +1,10 @@
-"""Errors as HTTP answers, in ksqlDB's shape with ours beside it.
+"""Errors as HTTP responses: ksqlDB's fields and our own.
 
     {"@type": "generic_error", "error_code": 40000, "message": "...",
      "detail": "...", "hint": "...", "sqlstate": "42601", "position": {"line": 1, "column": 8, "offset": 7}}
 
 A statement's error is a `statement_error`, which adds `statementText` and `entities`, the results of the statements
-before it. What is not known is left out.
+before it. Fields without a value are left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from holdfast.errors import (
 
 Json = dict[str, Any]
 
-THE_USERS = (
+USER_ERRORS = (
     SyntaxProblem,
     BindError,
     NotSupported,
@@ -38,7 +38,7 @@ THE_USERS = (
     TransactionProblem,
     BackupError,
 )
-"""Errors that the same request would meet again; all others are the server's or Kafka's."""
+"""Errors that the request caused; all others are failures of the server or Kafka."""
 
 
 class Code(IntEnum):
@@ -64,7 +64,7 @@ class Code(IntEnum):
 
 
 class Problem(Exception):
-    """A request that is answered with an error."""
+    """An error response."""
 
     def __init__(self, code: int, error: HoldfastError | str, *, hint: str | None = None, **more: Any) -> None:
         self.code = code
@@ -79,16 +79,12 @@ class Problem(Exception):
     @property
     def body(self) -> Json:
         kind = "statement_error" if "statementText" in self.more else "generic_error"
-        # A class of the request itself has no SQLSTATE of its own.
-        sqlstate = None if type(self.error) is HoldfastError else sqlstate_of(self.error)
-        return {"@type": kind, "error_code": self.code, **told(self.error, sqlstate), **self.more}
+        # An error of the request itself has no SQLSTATE.
+        sqlstate = None if type(self.error) is HoldfastError else self.error.sqlstate
+        return {"@type": kind, "error_code": self.code, **error_fields(self.error, sqlstate), **self.more}
 
 
-def sqlstate_of(error: HoldfastError) -> str:
-    return error.sqlstate
-
-
-def told(error: HoldfastError, sqlstate: str | None) -> Json:
+def error_fields(error: HoldfastError, sqlstate: str | None) -> Json:
     position = error.position
     fields: Mapping[str, Any] = {
         "message": error.message,
@@ -103,7 +99,7 @@ def told(error: HoldfastError, sqlstate: str | None) -> Json:
 def code_of(error: HoldfastError) -> Code:
     if isinstance(error, AssertionFailed):
         return Code.ASSERTION_FAILED
-    return Code.BAD_STATEMENT if isinstance(error, THE_USERS) else Code.SERVER_ERROR
+    return Code.BAD_STATEMENT if isinstance(error, USER_ERRORS) else Code.SERVER_ERROR
 
 
 def statement_problem(error: HoldfastError, text: str, entities: Sequence[Json], code: Code | None = None) -> Problem:
@@ -111,4 +107,4 @@ def statement_problem(error: HoldfastError, text: str, entities: Sequence[Json],
 
 
 def too_deep() -> NotSupported:
-    return NotSupported("the statement is nested too deeply", hint="Write it with fewer levels of brackets.")
+    return NotSupported("the statement is nested too deeply", hint="Use fewer levels of parentheses.")

@@ -1,13 +1,14 @@
-"""The select list and the condition of a client's query, as SQL over rows by position."""
+"""The select list and WHERE of a query over one relation, as SQL over columns by position."""
 
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from holdfast.catalog.objects import CatalogObject, Stream
+from holdfast.runtime.compiler.inference import type_of
+from holdfast.runtime.compiler.sql import render, render_filter, renderable
 from holdfast.runtime.expressions.physical import Dialect
 from holdfast.runtime.expressions.references import references
-from holdfast.runtime.expressions.render import render, render_filter, renderable
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.tree import (
     Binary,
@@ -20,12 +21,11 @@ from holdfast.runtime.expressions.tree import (
     Operator,
     StringLiteral,
 )
-from holdfast.runtime.expressions.typing import type_of
-from holdfast.runtime.plan.presence import given
+from holdfast.runtime.plan.optional import value_of
 from holdfast.runtime.spark.engine import Engine, Round
 from holdfast.serving.results import ResultColumn
-from holdfast.sql.bound import BoundSelect
-from holdfast.sql.relation import WINDOW_BOUNDS
+from holdfast.sql.query.relation import WINDOW_BOUNDS
+from holdfast.sql.read.select import BoundSelect
 from holdfast.types import Column, Scalar
 
 START = Column("WINDOWSTART", WINDOW_BOUNDS["WINDOWSTART"])
@@ -44,44 +44,44 @@ class Projection:
 
     @property
     def dialect(self) -> Dialect:
-        """The store's dialect, where all of the query is proven equal there; else Spark's."""
+        """The store's dialect if every expression is proven to give equal results there; otherwise Spark's."""
         scope = self.scope()
-        wanted = [c.expression for c in self.bound.columns] + ([self.bound.where] if self.bound.where else [])
-        proven = all(renderable(expression, scope, Dialect.DUCKDB) for expression in wanted)
+        expressions = [c.expression for c in self.bound.columns] + ([self.bound.where] if self.bound.where else [])
+        proven = all(renderable(expression, scope, Dialect.DUCKDB) for expression in expressions)
         return Dialect.DUCKDB if proven else Dialect.SPARK
 
     def plain_columns(self) -> list[str] | None:
-        """The columns of the relation's rows that are wanted as they are, when that is all that is wanted."""
+        """The selected columns of the relation, if the query selects nothing but columns and has no WHERE."""
         if self.bound.where is not None:
             return None
         scope = self.scope()
-        wanted = [column.expression for column in self.bound.columns]
-        refs = [expression for expression in wanted if isinstance(expression, ColumnRef)]
-        return [scope.find(ref).sql for ref in refs] if len(refs) == len(wanted) else None
+        expressions = [column.expression for column in self.bound.columns]
+        refs = [expression for expression in expressions if isinstance(expression, ColumnRef)]
+        return [scope.find(ref).sql for ref in refs] if len(refs) == len(expressions) else None
 
     def scope(self, value: str = "c", ts: str = "ts") -> Scope:
         """The columns of the relation; `value` is the prefix of its value columns."""
         relation = self.bound.relation
-        named = [ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(relation.schema.key)]
-        named += [ScopeColumn(c.name, c.type, f"{value}{i}") for i, c in enumerate(relation.schema.row)]
+        columns = [ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(relation.schema.key)]
+        columns += [ScopeColumn(c.name, c.type, f"{value}{i}") for i, c in enumerate(relation.schema.row)]
         if relation.window is not None:
             first = len(relation.schema.key)
-            named += [ScopeColumn(c, type_, f"k{first + i}") for i, (c, type_) in enumerate(WINDOW_BOUNDS.items())]
+            columns += [ScopeColumn(c, type_, f"k{first + i}") for i, (c, type_) in enumerate(WINDOW_BOUNDS.items())]
         pseudo = [ScopeColumn("ROWTIME", Scalar.BIGINT, ts)]
         if isinstance(relation, Stream):
             pseudo += [
                 ScopeColumn("ROWPARTITION", Scalar.INTEGER, "part"),
                 ScopeColumn("ROWOFFSET", Scalar.BIGINT, "off"),
             ]
-        taken = {column.name for column in named}
-        return Scope.of([*named, *(c for c in pseudo if c.name not in taken)], relation=relation.name)
+        names = {column.name for column in columns}
+        return Scope.of([*columns, *(c for c in pseudo if c.name not in names)], relation=relation.name)
 
     def items(self, scope: Scope, dialect: Dialect, name: str = "r") -> list[str]:
         rendered = (render(c.expression, scope, dialect) for c in self.bound.columns)
         return [f"{sql} AS {name}{i}" for i, sql in enumerate(rendered)]
 
     def key_items(self, scope: Scope, dialect: Dialect) -> list[str]:
-        """The select list of a deleted row: only what is made of key columns still has a value."""
+        """The select list of a deleted row: only expressions over key columns have a value."""
         keys = {column.name for column in self.bound.relation.schema.key} | set(WINDOW_BOUNDS)
         items = []
         for i, column in enumerate(self.bound.columns):
@@ -93,44 +93,44 @@ class Projection:
         return render_filter(self.bound.where, scope, dialect) if self.bound.where else "true"
 
     def select(self, relation: str, dialect: Dialect, *, limit: int | None = None) -> str:
-        """The whole SELECT over rows."""
+        """The SELECT over `relation`."""
         scope = self.scope()
         where = self.condition(scope, dialect)
         tail = f" LIMIT {limit}" if limit is not None else ""
         return f"SELECT {', '.join(self.items(scope, dialect))} FROM {relation} WHERE {where}{tail}"
 
     def named_keys(self) -> list[list[str]] | None:
-        """The keys that the query wants, when its WHERE names them: constants for the columns of the key."""
+        """The keys that the WHERE compares with constants, as SQL; None if it does not restrict the key that way."""
         relation, where = self.bound.relation, self.bound.where
         if where is None:
             return None
-        wanted: list[list[str]] = []
+        by_column: list[list[str]] = []
         for column in relation.schema.key:
             values = _values(column.name, where, relation)
             if values is None:
                 return None
-            wanted.append(values)
+            by_column.append(values)
         if relation.window is not None:
-            return self._named_windows(wanted)
-        if len(wanted) == 1:
-            return [[value] for value in wanted[0]]
-        return [[values[0] for values in wanted]] if all(len(values) == 1 for values in wanted) else None
+            return self._named_windows(by_column)
+        if len(by_column) == 1:
+            return [[value] for value in by_column[0]]
+        return [[values[0] for values in by_column]] if all(len(values) == 1 for values in by_column) else None
 
-    def _named_windows(self, wanted: list[list[str]]) -> list[list[str]] | None:
-        """The keys with their windows: the start of a time window gives its end."""
+    def _named_windows(self, by_column: list[list[str]]) -> list[list[str]] | None:
+        """The keys with their windows: the end of a time window follows from its start."""
         relation, where = self.bound.relation, self.bound.where
-        size = None if relation.window is None else given(relation.window.size)
-        if where is None or size is None or any(len(values) != 1 for values in wanted):
+        size = None if relation.window is None else value_of(relation.window.size)
+        if where is None or size is None or any(len(values) != 1 for values in by_column):
             return None
         starts = _values(START.name, where, relation)
         if starts is None:
             return None
-        key = [values[0] for values in wanted]
+        key = [values[0] for values in by_column]
         return [[*key, start, f"TRY(CAST({start} AS BIGINT) + {size.millis})"] for start in starts]
 
 
 def _values(column: str, where: Expression, relation: CatalogObject) -> list[str] | None:
-    """The constants that a column must be one of, if the condition says so in a conjunct of its own."""
+    """The constants with which a conjunct compares a column."""
     match where:
         case Binary(operator=Operator.AND, left=left, right=right):
             return _values(column, left, relation) or _values(column, right, relation)
@@ -145,20 +145,20 @@ def _values(column: str, where: Expression, relation: CatalogObject) -> list[str
 
 
 def _constants(items: list[Expression], column: str, relation: CatalogObject) -> list[str] | None:
-    """Constants of the column's own type: another type would be compared after a cast, which an index cannot serve."""
-    found = START if column == START.name and relation.window is not None else relation.schema.find(column)
-    nothing = Scope.of([])
-    if found is None or not all(isinstance(item, CONSTANTS) for item in items):
+    """The constants as SQL if they have the column's type: others need a cast, for which an index cannot be used."""
+    declared = START if column == START.name and relation.window is not None else relation.schema.find(column)
+    no_columns = Scope.of([])
+    if declared is None or not all(isinstance(item, CONSTANTS) for item in items):
         return None
-    if found.type is Scalar.DOUBLE:  # 0.0 equals -0.0, but they are two keys.
+    if declared.type is Scalar.DOUBLE:  # 0.0 equals -0.0, but they are different keys.
         return None
-    types = {type_of(item, nothing) for item in items}
-    widened = found.type is Scalar.BIGINT and types <= {Scalar.INTEGER, Scalar.BIGINT}
-    if types != {found.type} and not widened:
+    types = {type_of(item, no_columns) for item in items}
+    widened = declared.type is Scalar.BIGINT and types <= {Scalar.INTEGER, Scalar.BIGINT}
+    if types != {declared.type} and not widened:
         return None
-    return [render(item, nothing, Dialect.DUCKDB) for item in items]
+    return [render(item, no_columns, Dialect.DUCKDB) for item in items]
 
 
 def on_spark(engine: Engine, projection: Projection, rows: pa.Table, limit: int | None = None) -> pa.Table:
-    """The same query by Spark, for functions that the store's dialect has no proven form of."""
+    """Evaluate on Spark, for functions that are not proven equal in the store's dialect."""
     return engine.select(projection.select("client_rows", Dialect.SPARK, limit=limit), Round({"client_rows": rows}, {}))

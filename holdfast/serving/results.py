@@ -1,20 +1,16 @@
-"""What reads give: columns, and rows as Arrow, with the time they are of."""
+"""Results of pull and push queries: columns, rows as Arrow, and their time."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import pyarrow as pa
 
 from holdfast.runtime.store.port import Time
-from holdfast.serving.meter import Meter
 from holdfast.types import SqlType
 
 
 @dataclass(frozen=True, slots=True)
 class ResultColumn:
-    """A column of a result."""
-
     name: str
     type: SqlType
 
@@ -31,12 +27,12 @@ class PullResult:
 
 @dataclass(frozen=True, slots=True)
 class PushBatch:
-    """Rows that became true, and keys that ceased to be.
+    """New and changed rows, and tombstones of deleted keys.
 
-    `rows` has the columns by position (`r0`, …) and, last, `tombstone` BOOLEAN. In a tombstone only the columns that
-    are made of key columns have values. `time` is the time up to which, with these rows, everything was given; None
-    while more of the same time is to come. `snapshot` is the time of a snapshot that was given whole with these rows.
-    Readers at the same place share a batch, and what was made of it.
+    `rows` has the columns by position (`r0`, …) and, last, `tombstone` BOOLEAN. In a tombstone only columns that are
+    computed from key columns have values. `time` is the time up to which the reader has everything after this batch;
+    None while more rows of the same time follow. `snapshot` is the time of the snapshot that this batch completes.
+    Readers at the same position share a batch and its encoded forms.
     """
 
     rows: pa.Table
@@ -44,32 +40,3 @@ class PushBatch:
     snapshot: Time | None = None
     encoded: dict[Hashable, bytes] = field(default_factory=dict, compare=False, repr=False)
     shared: bool = False
-
-
-class Push(Protocol):
-    """A push query. For one reader; `ready` and `close` may come from any thread."""
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def columns(self) -> tuple[ResultColumn, ...]: ...
-
-    @property
-    def meter(self) -> Meter:
-        """What it has cost and sent; who sends its rows counts."""
-
-    @property
-    def time(self) -> Time | None:
-        """The time up to which everything was given, as of the last `next`; None while it is in the middle of one."""
-
-    def ready(self) -> bool:
-        """Whether `next` may have something to give or to raise at once. Never waits, and asks no disk."""
-
-    def next(self, timeout: float) -> PushBatch | None:
-        """The next rows, or None when there were none within `timeout` seconds.
-
-        Raises `StopIteration` when LIMIT is reached or the query was closed, and the error that ended it otherwise.
-        """
-
-    def close(self) -> None: ...

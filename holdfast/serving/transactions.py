@@ -1,8 +1,7 @@
-"""Transactions: several queries at one time, which is held until the last of them was answered; or several statements
-that change the catalog together.
+"""Transactions: several queries at one pinned time, or several DDL statements committed together.
 
-The first statement decides which of both it is. What is to be changed is kept as a draft, of which nothing is seen
-before COMMIT; when a statement of it fails, all of it has.
+The first statement decides which. Changes are collected in a draft, which is invisible before COMMIT; if one of its
+statements fails, the whole transaction fails.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,14 +23,14 @@ from holdfast.errors import (
     RolledBack,
 )
 from holdfast.names import CollectionId
-from holdfast.planner.draft import Changing, Draft
+from holdfast.planner.draft import Change, Draft
 from holdfast.runtime.store.port import Store, Time
-from holdfast.serving.times import Times
-from holdfast.sql.moments import BoundAsOf, Moment
-from holdfast.sql.parse import ParsedStatement
+from holdfast.serving.time.read_times import Times
+from holdfast.sql.literals.moment import BoundAsOf, Moment
+from holdfast.sql.syntax.parse import ParsedStatement
 
-MOST = 1_000
-"""Transactions that can be open: each keeps history."""
+MAX_OPEN = 1_000
+"""Limit of open transactions: each pins history."""
 
 
 @dataclass
@@ -46,7 +45,7 @@ class _Transaction:
 
 
 class Transactions:
-    """The transactions that are open. From any thread. One that is idle for too long ends by itself."""
+    """The open transactions. Thread-safe. A transaction that is idle for too long is closed."""
 
     def __init__(
         self, store: Store, times: Times, tables: Callable[[], Sequence[Table]], *, idle_seconds: float
@@ -56,47 +55,49 @@ class Transactions:
         self._lock = Lock()
 
     def begin(self, *, read_only: bool = False) -> str:
-        """Open a transaction; gives its id."""
+        """Open a transaction; returns its id."""
         id_ = f"TX_{uuid4().hex[:16]}".upper()
         with self._lock:
-            if len(self._open) >= MOST:
-                raise NotSupported(f"{MOST} transactions are open, and there can be no more", hint="End some of them.")
+            if len(self._open) >= MAX_OPEN:
+                raise NotSupported(
+                    f"too many open transactions: the limit is {MAX_OPEN}", hint="End one with COMMIT or ROLLBACK."
+                )
             self._open[id_] = _Transaction(read_only)
-        self._wind(id_)
+        self._restart_timer(id_)
         return id_
 
     def as_of(self, id_: str, tables: Sequence[Table], wanted: BoundAsOf | None) -> BoundAsOf:
-        """The time to read at. The first query decides it, and from then on every table is held there."""
+        """The time to read at. The first query chooses it, and from then on every table is pinned there."""
         found = self._find(id_)
         with found.lock:
             _check_alive(found)
             if found.draft.statements:
                 raise NotInTransaction(
-                    "a transaction that changes something does not read",
+                    "a transaction with DDL statements cannot run queries",
                     hint="End it with COMMIT or ROLLBACK first.",
                 )
             if found.time is None:
                 with self._times.reading(tables, wanted) as choice:
-                    self._hold_all(found, choice.time)
+                    self._pin_all(found, choice.time)
             elif wanted is not None:
                 raise NotSupported(
                     "AS OF cannot be used after the first query of a transaction",
-                    detail=f"Its queries are all answered as of {found.time}.",
+                    detail=f"All its queries read as of {found.time}.",
                     position=wanted.moment.position,
                 )
             time = found.time
         assert time is not None
-        self._wind(id_)
+        self._restart_timer(id_)
         return BoundAsOf(Moment(time))
 
-    def change(self, id_: str, parsed: ParsedStatement, properties: Mapping[str, str], catalog: Catalog) -> Changing:
-        """Add a statement to the draft of a transaction; gives it bound."""
+    def change(self, id_: str, parsed: ParsedStatement, properties: Mapping[str, str], catalog: Catalog) -> Change:
+        """Add a statement to the draft of a transaction; returns the bound statement."""
         found = self._find(id_)
         with found.lock:
             _check_alive(found)
             if found.read_only or found.time is not None:
                 raise ReadOnlyTransaction(
-                    f"{parsed.text.split(None, 1)[0].upper()} cannot be run in a transaction, which only reads",
+                    f"{parsed.text.split(None, 1)[0].upper()} cannot be run in a read-only transaction",
                     hint="End it with COMMIT first.",
                     position=parsed.statement.position,
                 )
@@ -105,17 +106,17 @@ class Transactions:
             except HoldfastError as error:
                 found.failed = error.message
                 raise
-        self._wind(id_)
+        self._restart_timer(id_)
         return bound
 
     def fail(self, id_: str, reason: str) -> None:
-        """Have one that is not known to read change nothing: what was wrong may have been a part of it."""
+        """Fail a transaction unless it only reads: the statement that failed may have been a change."""
         found = self._open.get(id_)
         if found is not None and not found.read_only and found.time is None:
             found.failed = found.failed or reason
 
     def end(self, id_: str, *, commits: bool = True) -> Draft:
-        """Let go of what it holds; gives what is to be changed now."""
+        """End a transaction and release its pins; returns the changes to apply."""
         found = self._find(id_)
         self._close(id_)
         with found.lock:
@@ -123,15 +124,15 @@ class Transactions:
                 return Draft()
             if found.failed is not None:
                 raise RolledBack(
-                    "the transaction is rolled back, because a statement of it has failed",
+                    "the transaction was rolled back because one of its statements failed",
                     detail=f"The first error was: {found.failed}.",
-                    hint="Start another one with BEGIN.",
+                    hint="Start a new one with BEGIN.",
                 )
             found.draft.check_whole()
             return found.draft
 
     def check(self, id_: str) -> None:
-        """Refuse an id that is not that of an open transaction."""
+        """Raise if no open transaction has the id."""
         self._find(id_)
 
     def close_all(self) -> None:
@@ -143,19 +144,19 @@ class Transactions:
         if found is None:
             raise NoTransaction(
                 f'there is no transaction "{id_}"',
-                detail=f"It was ended, or nothing was asked of it for {self._idle:g} seconds.",
-                hint="Start another one with BEGIN.",
+                detail=f"It has ended, or timed out after {self._idle:g} idle seconds.",
+                hint="Start a new one with BEGIN.",
             )
         return found
 
-    def _hold_all(self, found: _Transaction, time: Time) -> None:
+    def _pin_all(self, found: _Transaction, time: Time) -> None:
         for table in self._tables():
-            # What cannot be read at that time now cannot be read in the transaction either.
+            # A table that is not readable at this time stays unreadable in the transaction.
             with suppress(ReadError):
-                found.tokens.append(self._store.hold(CollectionId(table.name), time))
+                found.tokens.append(self._store.pin(CollectionId(table.name), time))
         found.time = time
 
-    def _wind(self, id_: str) -> None:
+    def _restart_timer(self, id_: str) -> None:
         with self._lock:
             found = self._open.get(id_)
             if found is None:
@@ -175,12 +176,12 @@ class Transactions:
             found.timer.cancel()
         with found.lock:
             for token in found.tokens:
-                self._store.release(token)
+                self._store.unpin(token)
 
 
 def _check_alive(found: _Transaction) -> None:
     if found.failed is not None:
         raise FailedTransaction(
-            "the transaction has failed, and nothing but ROLLBACK can follow",
+            "the transaction has failed; only ROLLBACK is allowed",
             detail=f"The first error was: {found.failed}.",
         )

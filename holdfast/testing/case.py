@@ -1,7 +1,6 @@
-"""A query test: statements, records in, and what must come of them.
+"""A query test: statements, input records, and the expected results.
 
-The shapes are those of ksqlDB's query tests, and of our own longer form, whose `steps` interleave records, statements
-and what they must give.
+The format is that of ksqlDB's query tests, extended by `steps`, which interleave records, statements and expectations.
 """
 
 from collections.abc import Mapping
@@ -9,12 +8,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from holdfast.runtime.plan.jsontext import JsonValue
+from holdfast.runtime.plan.json_text import JsonValue
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The window of a windowed key, in milliseconds. A session's end belongs to it."""
+    """The window of a windowed key, in milliseconds. The end of a session is inclusive."""
 
     start: int
     end: int
@@ -31,9 +30,9 @@ class Header:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRecord:
-    """A record to be read, or one that is expected; key and value are as its topic's formats show them in JSON.
+    """An input record or an expected record, with key and value as JSON.
 
-    `timestamp` None is 0 for a record to be read, and anything for one that is expected.
+    A `timestamp` of None is 0 for an input and matches anything for an expected record.
     """
 
     topic: str
@@ -46,7 +45,7 @@ class CaseRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedError:
-    """An error that the last statement must give. `type` is a class of ksqlDB's, or the name of one of ours."""
+    """The error that the last statement must raise. `type` is a Java class of ksqlDB or one of our classes."""
 
     type: str | None = None
     message: str | None = None
@@ -55,7 +54,7 @@ class ExpectedError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedSource:
-    """An object that must be in the catalog afterwards; what is None is not looked at."""
+    """An object that the catalog must have at the end; fields that are None are not checked."""
 
     name: str
     kind: str
@@ -69,7 +68,7 @@ class ExpectedSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedTopic:
-    """A topic that must be there afterwards."""
+    """A topic that must exist at the end."""
 
     name: str
     key_format: str | None = None
@@ -79,19 +78,19 @@ class ExpectedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """What must hold after the last record. No topic may match `forbidden_topics`, a regular expression, whole."""
+    """Conditions after the last record. No topic name may fully match the regular expression `forbidden_topics`."""
 
     sources: tuple[ExpectedSource, ...] = ()
     topics: tuple[ExpectedTopic, ...] = ()
     forbidden_topics: str | None = None
 
 
-# ---- steps of the longer form
+# ---- steps
 
 
 @dataclass(frozen=True, slots=True)
 class InputStep:
-    """Records that arrive, each in a tick of its own; or all in one."""
+    """Input records, each in its own tick, or all in one tick."""
 
     records: tuple[CaseRecord, ...]
     together: bool = False
@@ -99,7 +98,7 @@ class InputStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementStep:
-    """A statement. A SELECT … EMIT stays open under `name`; `rows` are what a pull must answer."""
+    """A statement. A SELECT … EMIT stays open under `name`; `rows` are the expected rows of a pull query."""
 
     text: str
     name: str | None = None
@@ -109,7 +108,7 @@ class StatementStep:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRow:
-    """A row of a push query; a tombstone says that the row of a key is no more."""
+    """A row of a push query; a tombstone means that the row was deleted."""
 
     values: tuple[JsonValue, ...]
     tombstone: bool = False
@@ -117,7 +116,7 @@ class ExpectedRow:
 
 @dataclass(frozen=True, slots=True)
 class RowsStep:
-    """The rows that an open push query has given since it was last looked at: these, in this order, no others."""
+    """Exactly the rows that an open push query has sent since the previous `RowsStep`, in order."""
 
     query: str
     rows: tuple[ExpectedRow, ...]
@@ -128,7 +127,7 @@ Step: TypeAlias = InputStep | StatementStep | RowsStep
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One test. With `plans`, these encoded plans run in place of `statements`."""
+    """One test. With `plans`, these encoded plans run instead of `statements`."""
 
     file: str
     name: str
@@ -148,7 +147,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A test that cannot be read, and why."""
+    """A test that cannot be parsed, and why."""
 
     file: str
     name: str
@@ -156,7 +155,7 @@ class Malformed:
 
 
 class Result(StrEnum):
-    """How a case went."""
+    """The outcome of a case."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -165,7 +164,7 @@ class Result(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a case went, and why it did not pass. `missing` names what an unsupported one lacks."""
+    """The outcome of a case and why it did not pass. `missing` names the feature that an unsupported case needs."""
 
     result: Result
     reason: str | None = None

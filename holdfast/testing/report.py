@@ -1,4 +1,4 @@
-"""What a run of tests says: to people at its end, and to machines as JSON."""
+"""The report of a test run: as text and as JSON."""
 
 import json
 from collections import Counter
@@ -10,8 +10,8 @@ from holdfast.testing.case import Result, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One case and how it went."""
+class CaseReport:
+    """The verdict of one case, and how long it took."""
 
     file: str
     name: str
@@ -19,9 +19,9 @@ class Entry:
     seconds: float
 
 
-def write_json(entries: Iterable[Entry], path: Path) -> None:
-    """A list with one object per case."""
-    told = [
+def write_json(entries: Iterable[CaseReport], path: Path) -> None:
+    """Write a JSON list with one object per case."""
+    objects = [
         {
             "file": entry.file,
             "name": entry.name,
@@ -31,20 +31,20 @@ def write_json(entries: Iterable[Entry], path: Path) -> None:
         }
         for entry in entries
     ]
-    path.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(objects, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def counts(entries: Iterable[Entry]) -> Counter[Result]:
+def counts(entries: Iterable[CaseReport]) -> Counter[Result]:
     return Counter(entry.verdict.result for entry in entries)
 
 
-def closing(entries: Sequence[Entry]) -> str:
-    """The last line of a run."""
+def summary(entries: Sequence[CaseReport]) -> str:
+    """The last line of the report."""
     count = counts(entries)
     return f"{count[Result.PASSED]} passed, {count[Result.FAILED]} failed, {count[Result.UNSUPPORTED]} unsupported"
 
 
-def lacks(entries: Iterable[Entry]) -> list[tuple[str, int]]:
-    """What unsupported cases lack, the most wanted first."""
+def missing_features(entries: Iterable[CaseReport]) -> list[tuple[str, int]]:
+    """The missing features of unsupported cases, the most frequent first."""
     found = Counter(e.verdict.missing or "" for e in entries if e.verdict.result is Result.UNSUPPORTED)
     return sorted(found.items(), key=lambda item: (-item[1], item[0]))

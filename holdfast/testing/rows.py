@@ -1,4 +1,4 @@
-"""Rows of queries as a test writes them, and where they are not those expected."""
+"""Query rows in the form that tests use, and their first difference from the expected rows."""
 
 import json
 from collections.abc import Sequence
@@ -7,21 +7,21 @@ from decimal import Decimal
 import orjson
 import pyarrow as pa
 
-from holdfast.runtime.plan.jsontext import JsonValue
-from holdfast.server.values import json_rows
+from holdfast.runtime.plan.json_text import JsonValue
+from holdfast.server.http.json_values import json_rows
 from holdfast.serving.results import ResultColumn
 from holdfast.testing.case import ExpectedRow
-from holdfast.testing.comparing import same, shown
+from holdfast.testing.comparison import same, to_text
 from holdfast.types import SqlType
 
 TOMBSTONE = "tombstone"
 
 
-def shown_rows(rows: pa.Table, columns: Sequence[ResultColumn]) -> list[ExpectedRow]:
+def result_rows(rows: pa.Table, columns: Sequence[ResultColumn]) -> list[ExpectedRow]:
     """The rows as HTTP would send them."""
     values = [tuple(map(_plain, row)) for row in json_rows(rows, columns)]
-    gone = rows.column(TOMBSTONE).to_pylist() if TOMBSTONE in rows.column_names else [False] * len(values)
-    return [ExpectedRow(row, tombstone) for row, tombstone in zip(values, gone, strict=True)]
+    tombstones = rows.column(TOMBSTONE).to_pylist() if TOMBSTONE in rows.column_names else [False] * len(values)
+    return [ExpectedRow(row, tombstone) for row, tombstone in zip(values, tombstones, strict=True)]
 
 
 def _plain(value: object) -> JsonValue:
@@ -31,13 +31,13 @@ def _plain(value: object) -> JsonValue:
 def row_difference(
     expected: Sequence[ExpectedRow], actual: Sequence[ExpectedRow], types: Sequence[SqlType]
 ) -> str | None:
-    """How rows are not those expected, in their order; None when they are."""
+    """The first difference from the expected rows, as text; None if there is none."""
     for number, (wanted, found) in enumerate(zip(expected, actual, strict=False), start=1):
         if not _same_row(wanted, found, types):
-            return f"row {number}: {_told(wanted)} expected, {_told(found)} came"
+            return f"row {number}: expected {_text(wanted)}, got {_text(found)}"
     if len(expected) != len(actual):
-        more = f"; the next is {_told(actual[len(expected)])}" if len(actual) > len(expected) else ""
-        return f"{len(expected)} rows expected, {len(actual)} came{more}"
+        more = f"; the next is {_text(actual[len(expected)])}" if len(actual) > len(expected) else ""
+        return f"expected {len(expected)} rows, got {len(actual)}{more}"
     return None
 
 
@@ -49,5 +49,5 @@ def _same_row(expected: ExpectedRow, actual: ExpectedRow, types: Sequence[SqlTyp
     )
 
 
-def _told(row: ExpectedRow) -> str:
-    return f"{TOMBSTONE + ' ' if row.tombstone else ''}{shown(list(row.values))}"
+def _text(row: ExpectedRow) -> str:
+    return f"{TOMBSTONE + ' ' if row.tombstone else ''}{to_text(list(row.values))}"

@@ -1,69 +1,72 @@
-"""The bytes of a topic's records, from JSON values and back, as the topic's formats have them."""
+"""Converts records between JSON values and bytes in the formats of their topic."""
 
 import json
 import struct
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Self
+from typing import Any
 
 from holdfast.errors import Feature, NotYetSupported
-from holdfast.runtime.expressions.parse import parse_schema
-from holdfast.runtime.plan import jsontext
-from holdfast.runtime.plan.ddl import CreateStream, CreateTable
+from holdfast.runtime.plan import json_text
 from holdfast.runtime.plan.formats import FormatInfo, Formats, SerdeFeature
-from holdfast.runtime.plan.jsontext import JsonValue
-from holdfast.runtime.plan.presence import given
+from holdfast.runtime.plan.json_text import JsonValue
+from holdfast.runtime.plan.optional import value_of
 from holdfast.runtime.plan.windows import WindowInfo, WindowType
-from holdfast.runtime.serdes.wrapping import value_is_bare
+from holdfast.runtime.serdes.side import value_is_unwrapped
 from holdfast.testing.case import CaseRecord, Window
-from holdfast.testing.topics import Written
 from holdfast.types import Column, Scalar, Schema, SqlType, Struct, StructField
 
 PACKED = {Scalar.INTEGER: ">i", Scalar.BIGINT: ">q", Scalar.DOUBLE: ">d"}
 TIME_WINDOW, SESSION_WINDOW = struct.Struct(">q"), struct.Struct(">qq")
 UNTYPED = Struct(())
-"""Where no type is known, such as for a topic that no object has."""
+"""The type where none is known, such as for a topic without an object."""
 
 
 class Undecodable(Exception):
-    """Bytes that are not of the topic's format."""
+    """Bytes do not match the topic's format."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireRecord:
+    """A record as stored in its topic."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: tuple[tuple[str, str | bytes | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How the records of a topic look."""
+    """The format of a topic's records."""
 
     schema: Schema
     formats: Formats
     window: WindowInfo | None
 
-    @classmethod
-    def of(cls, ddl: CreateStream | CreateTable) -> Self:
-        return cls(parse_schema(ddl.schema), ddl.formats, given(ddl.window_info))
-
     # -- to bytes ------------------------------------------------------------------------------------
 
-    def write(self, record: CaseRecord) -> Written:
+    def write(self, record: CaseRecord) -> WireRecord:
         """The record as a producer would have written it."""
         key = _write(record.key, self.schema.key, self.formats.key_format)
         if record.window is not None and key is not None:
             key += _window_bytes(record.window)
         value = _write(record.value, self.schema.value, self.formats.value_format)
-        headers = [{"key": header.key, "value": header.value} for header in record.headers]
-        return Written(key, value, record.timestamp or 0, headers)
+        headers = tuple((header.key, header.value) for header in record.headers)
+        return WireRecord(key, value, record.timestamp or 0, headers)
 
     # -- from bytes ----------------------------------------------------------------------------------
 
     def key(self, raw: bytes | None) -> tuple[JsonValue, Window | None]:
-        """The value of a key, and its window."""
+        """The key as JSON, and its window."""
         if raw is None or self.window is None:
             return _read(raw, self.schema.key, self.formats.key_format), None
         width = SESSION_WINDOW.size if self.window.type is WindowType.SESSION else TIME_WINDOW.size
         if len(raw) < width:
             raise Undecodable(f"a windowed key of {len(raw)} bytes")
-        inner, ends = raw[:-width], raw[-width:]
-        return _read(inner, self.schema.key, self.formats.key_format), self._window(ends)
+        inner, bounds = raw[:-width], raw[-width:]
+        return _read(inner, self.schema.key, self.formats.key_format), self._window(bounds)
 
     def _window(self, raw: bytes) -> Window:
         assert self.window is not None
@@ -71,7 +74,7 @@ class Wire:
             end, start = SESSION_WINDOW.unpack(raw)
             return Window(start, end, session=True)
         (start,) = TIME_WINDOW.unpack(raw)
-        size = given(self.window.size)
+        size = value_of(self.window.size)
         return Window(start, start + (size.millis if size else 0), session=False)
 
     def value(self, raw: bytes | None) -> JsonValue:
@@ -82,12 +85,12 @@ class Wire:
 
     @property
     def key_type(self) -> SqlType:
-        features = given(self.formats.key_features) or ()
+        features = value_of(self.formats.key_features) or ()
         return _type(self.schema.key, unwrapped=SerdeFeature.WRAP_SINGLES not in features)
 
     @property
     def value_type(self) -> SqlType:
-        single = self.formats.value_format.format == "KAFKA" or value_is_bare(self.formats)
+        single = self.formats.value_format.format == "KAFKA" or value_is_unwrapped(self.formats)
         return _type(self.schema.value, unwrapped=single)
 
 
@@ -106,7 +109,7 @@ def _write(value: JsonValue, columns: tuple[Column, ...], info: FormatInfo) -> b
         return None
     match info.format:
         case "JSON":
-            return jsontext.write(value)
+            return json_text.write(value)
         case "DELIMITED":
             return _text(value).encode()
         case "KAFKA":
@@ -123,7 +126,7 @@ def _kafka_bytes(value: JsonValue, type_: SqlType) -> bytes:
 
 
 def _text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else jsontext.write(value).decode()
+    return value if isinstance(value, str) else json_text.write(value).decode()
 
 
 def _read(raw: bytes | None, columns: tuple[Column, ...], info: FormatInfo) -> Any:

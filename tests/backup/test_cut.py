@@ -13,7 +13,7 @@ from holdfast.backup.cut import Cut, make_backup
 from holdfast.backup.manifest import FILE, read_manifest
 from holdfast.errors import BackupError
 
-from .making import CONTENTS, about, contents, data_folder
+from .backups import CONTENTS, about, contents, data_folder
 
 
 def done() -> None:
@@ -68,14 +68,14 @@ def test_files_that_are_not_on_this_machine_are_told_of(tmp_path: Path) -> None:
     (tmp_path / "data").rename(tmp_path / "elsewhere")
     with pytest.raises(BackupError) as raised:
         make_backup(cut, tmp_path / "backup", lambda _: None, done)
-    assert "on the machine of the server" in str(raised.value.hint)
+    assert "on the server's machine" in str(raised.value.hint)
 
 
 def test_a_folder_that_has_something_is_not_overwritten(tmp_path: Path) -> None:
     cut = data_folder(tmp_path / "data")
     (tmp_path / "backup").mkdir()
     make_backup(cut, tmp_path / "backup", lambda _: None, done)
-    with pytest.raises(BackupError, match="is there already"):
+    with pytest.raises(BackupError, match="already exists"):
         make_backup(cut, tmp_path / "backup", lambda _: None, done)
 
 
@@ -83,7 +83,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from holdfast.backup.cut import make_backup
-from tests.backup.making import data_folder
+from tests.backup.backups import data_folder
 root = Path(sys.argv[1])
 make_backup(data_folder(root / "data"), root / "backup", lambda _: None, lambda: os.kill(os.getpid(), signal.SIGKILL))
 """

@@ -1,15 +1,16 @@
 """Materialized views in the catalog: made, altered and dropped by commands, as their records say."""
 
-from holdfast.catalog.commands import CommandId, decode_command, encode_command, fold
+from holdfast.catalog.commands import CommandId, decode_command, encode_command
+from holdfast.catalog.fold import fold
 from holdfast.catalog.objects import MaterializedView, QueryState
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.planner.commands import commands_for
-from holdfast.runtime.plan import jsontext
+from holdfast.runtime.plan import json_text
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.plan.steps import CollectionSource, TableKeep, walk
 from holdfast.runtime.plan.windows import WindowType
-from holdfast.sql.bind import bind
-from holdfast.sql.parse import parse
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.syntax.parse import parse
 
 SETUP = """
 CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');
@@ -83,9 +84,9 @@ def test_a_plan_of_a_later_release_leaves_the_name_taken() -> None:
     (command,) = commands_for(bind(parsed.statement, catalog), text=parsed.text, number=9)
     key, value = encode_command(command)
     assert command.id == CommandId("materialized_view", "V", "create")
-    document = jsontext.read(value)
+    document = json_text.read(value)
     assert isinstance(document, dict)
-    later = jsontext.write(document).replace(b"tableKeepV1", b"tableKeepV9")
+    later = json_text.write(document).replace(b"tableKeepV1", b"tableKeepV9")
     catalog = fold([decode_command(key, later)], catalog)
     assert isinstance(catalog.find("V"), MaterializedView)
     (entry,) = catalog.queries.values()

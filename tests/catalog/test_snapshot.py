@@ -2,11 +2,11 @@
 
 import pytest
 
-from holdfast.catalog.commands import fold
+from holdfast.catalog.fold import fold
 from holdfast.catalog.snapshot import EMPTY
 from holdfast.errors import DependentObjects, DuplicateObject, Position, UnknownObject, WrongObjectKind
 
-from .test_commands import command, create, query
+from .test_fold import command, create, query
 
 CATALOG = fold(
     [
@@ -55,6 +55,6 @@ def test_a_taken_name_is_refused():
 def test_what_others_read_cannot_be_dropped():
     with pytest.raises(DependentObjects) as raised:
         CATALOG.check_drop("ORDERS")
-    assert raised.value.detail == "Read by CSAS_BIG_2."
+    assert raised.value.detail == "It is read by CSAS_BIG_2."
     assert raised.value.hint == "Terminate them first: TERMINATE CSAS_BIG_2;"
     CATALOG.check_drop("BIG")

@@ -5,12 +5,13 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.catalog.commands import Command, CommandId, apply, decode_command, encode_command, fold
+from holdfast.catalog.commands import Command, CommandId, decode_command, encode_command
+from holdfast.catalog.fold import apply, fold
 from holdfast.catalog.objects import QueryState
 from holdfast.names import StoreId
 from holdfast.planner.commands import replan
 
-from .test_commands import COMMANDS, UNREADABLE, command, create
+from .test_fold import COMMANDS, UNREADABLE, command, create
 
 TEXT = "BEGIN; CREATE …; CREATE HOLD ON …; COMMIT;"
 
@@ -66,7 +67,7 @@ def test_a_release_that_knows_no_transactions_keeps_it_and_does_nothing_of_it():
     statement = "BEGIN; DROP HOLD h; ALTER HOLD g RENAME TO h; COMMIT;"
     unknown = Command(id=CommandId("later", "H", "execute"), statement=statement, offset=4)
     after = fold([unknown], replan=replan)
-    assert after.queries["COMMAND_4"].reason == "the command has no plan, and its text is not one statement"
+    assert after.queries["COMMAND_4"].reason == "the command has no plan, and its text is not a single statement"
     assert (dict(after.objects), dict(after.holds)) == ({}, {})
 
 

@@ -1,4 +1,4 @@
-"""A terminal with a program in it: what is typed goes to the program, what it shows can be looked at."""
+"""A program in an emulated terminal: tests type into it and read its screen."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ KEYS = {"enter": "\r", "tab": "\t", "ctrl-c": "\x03", "ctrl-d": "\x04", "up": "\
 
 
 class Answering(pyte.Screen):
-    """A screen that answers when it is asked where its cursor is, as terminals do."""
+    """A screen that replies to requests for its cursor position, as terminals do."""
 
     def __init__(self, columns: int, lines: int, answer: Callable[[str], object]) -> None:
         self._answer = answer
@@ -50,7 +50,7 @@ class Program:
         self._stream = pyte.ByteStream(self._screen)
 
     def type(self, *texts: str) -> "Program":
-        """Type texts and keys, as fast as the program takes them."""
+        """Type texts and keys, as fast as the program accepts them."""
         for text in texts:
             self._child.send(KEYS.get(text, text))
         return self
@@ -60,7 +60,7 @@ class Program:
         return [line.rstrip() for line in self._screen.display if line.strip()]
 
     def until(self, *shown: str) -> list[str]:
-        """The screen, once all of these are on it."""
+        """The screen, once it shows all of these."""
         return self.when(lambda: all(text in "\n".join(self.lines) for text in shown), str(shown))
 
     def until_prompt(self) -> list[str]:
@@ -70,7 +70,7 @@ class Program:
         deadline = time.monotonic() + WAIT_SECONDS
         while not ready():
             if time.monotonic() > deadline:
-                raise AssertionError(f"{what} did not come; there is:\n" + "\n".join(self.lines))
+                raise AssertionError(f"{what} did not appear; the screen shows:\n" + "\n".join(self.lines))
             self._read()
         return self.lines
 
@@ -79,7 +79,7 @@ class Program:
         deadline = time.monotonic() + WAIT_SECONDS
         while self._child.isalive() and time.monotonic() < deadline:
             self._read()
-        assert not self._child.isalive(), "it goes on"
+        assert not self._child.isalive(), "the program is still running"
         code: int | None = self._child.exitstatus
         return code
 

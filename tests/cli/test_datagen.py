@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from holdfast.cli.feed import MOST_AT_ONCE, Pace
+from holdfast.cli.feed import MAX_BATCH, Pace
 from holdfast.cli.main import app
 from holdfast.config import Settings
-from holdfast.kafka.admin import Admin
-from holdfast.kafka.consumer import RangeReader
+from holdfast.kafka.librdkafka.admin import Admin
+from holdfast.kafka.librdkafka.consumer import RangeReader
 from holdfast.names import TopicName
 
 
@@ -21,7 +21,7 @@ def test_a_pace_is_kept_over_time() -> None:
     assert pace.due(51, 0.5) == 0
     assert pace.due(240, 60) == 10
     assert pace.due(250, 99) == 0
-    assert Pace().due(10**9, 0) == MOST_AT_ONCE
+    assert Pace().due(10**9, 0) == MAX_BATCH
 
 
 def test_times_of_their_own() -> None:
@@ -50,9 +50,9 @@ def test_records_are_written_to_a_topic_that_is_made(settings: Settings, admin: 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["order"], 'there is no sample "order"\nHINT: Did you mean "orders"?'),
-        (["orders", "--start", "noon"], '"noon" is not a time'),
-        (["orders"], "there is no Kafka to write to"),
+        (["order"], 'unknown sample "order"\nHINT: Did you mean "orders"?'),
+        (["orders", "--start", "noon"], '"noon" is not a valid time'),
+        (["orders"], "no Kafka cluster to write to"),
     ],
 )
 def test_what_is_wrong_is_told(arguments: list[str], says: str, tmp_path: Path) -> None:

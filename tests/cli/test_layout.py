@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.cli.layout import Layout, fold, listing
-from holdfast.client.shown import width
+from holdfast.client.display import width
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from holdfast.cli.split import pieces, place_in
+from holdfast.cli.split import script_position, split_statements
 from holdfast.errors import Position
 
 
@@ -18,16 +18,16 @@ from holdfast.errors import Position
     ],
 )
 def test_statements_of_a_script(script: str, found: list[str]) -> None:
-    assert [piece.text for piece in pieces(script)] == found
+    assert [statement.text for statement in split_statements(script)] == found
 
 
 def test_what_asks_for_rows() -> None:
-    asks = [piece.asks for piece in pieces("select 1; /* x */ SELECT 2; show streams; insert into s values (1)")]
-    assert asks == [True, True, False, False]
+    script = "select 1; /* x */ SELECT 2; show streams; insert into s values (1)"
+    assert [statement.returns_rows for statement in split_statements(script)] == [True, True, False, False]
 
 
 def test_places_are_those_of_the_script() -> None:
     script = "SHOW STREAMS;\nSELECT a,\n  b FROM t;"
-    *_, last = pieces(script)
-    assert place_in(script, last.start, Position(2, 3, 12)) == Position(3, 3, script.index("b FROM"))
-    assert place_in(script, last.start, Position(1, 8, 7)) == Position(2, 8, script.index("a,"))
+    *_, last = split_statements(script)
+    assert script_position(script, last.start, Position(2, 3, 12)) == Position(3, 3, script.index("b FROM"))
+    assert script_position(script, last.start, Position(1, 8, 7)) == Position(2, 8, script.index("a,"))

@@ -23,7 +23,7 @@ def test_version() -> None:
         (["--kafka", "nowhere"], 'setting "kafka" must be host:port'),
         (["-s", "no_such=1"], 'setting "no_such" does not exist'),
         (["-s", "spark_mster=local"], 'HINT: Did you mean "spark_master"?'),
-        (["-s", "spark_driver_memory=4g"], "HINT: For the property of Spark, write -s spark.driver.memory=…"),
+        (["-s", "spark_driver_memory=4g"], "HINT: To set a Spark property, write -s spark.driver.memory=…"),
         (["-s", "nonsense"], '"nonsense" is not a setting'),
         (["--config", "/nowhere.toml"], 'the file "/nowhere.toml" does not exist'),
         (["--http-port", "99999"], 'setting "http_port" must be'),
@@ -43,8 +43,8 @@ def test_a_folder_of_jars_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     arguments = ["-s", f"jar_dir={tmp_path / 'jars'}", "--data-dir", str(tmp_path / "data"), "--http-port", "0"]
     result = CliRunner().invoke(app, ["start", *arguments])
     assert result.exit_code == 1
-    assert f'ERROR: the folder of the jars, "{tmp_path / "jars"}", cannot be used' in result.stderr
-    assert "HINT: Check that it may be written" in result.stderr
+    assert f'ERROR: the jar folder "{tmp_path / "jars"}" cannot be used' in result.stderr
+    assert "HINT: Check that it is writable" in result.stderr
 
 
 def test_a_port_in_use_is_told_before_anything_starts(tmp_path: Path) -> None:

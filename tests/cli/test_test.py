@@ -26,14 +26,14 @@ def test_the_report_the_last_line_and_the_exit_code(tmp_path):
     assert done.stdout.splitlines()[-1] == "1 passed, 1 failed, 1 unsupported", done.stderr
     assert "FAILED cases - fails: topic COPY, record 1" in done.stdout
     assert done.returncode == 1
-    told = json.loads(report.read_text())
-    assert [entry.keys() for entry in told] == [{"file", "name", "result", "reason", "seconds"}] * 3
-    assert [(e["file"], e["name"], e["result"]) for e in told] == [
+    results = json.loads(report.read_text())
+    assert [entry.keys() for entry in results] == [{"file", "name", "result", "reason", "seconds"}] * 3
+    assert [(e["file"], e["name"], e["result"]) for e in results] == [
         ("cases", "passes", "passed"),
         ("cases", "fails", "failed"),
         ("cases", "lacks", "unsupported"),
     ]
-    assert told[2]["reason"].startswith("format AVRO of values")
+    assert results[2]["reason"].startswith("format AVRO of values")
     assert done.returncode == 1
 
 

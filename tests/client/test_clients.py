@@ -1,4 +1,4 @@
-"""Both clients against a server over a fake service: each test is run with one and with the other."""
+"""Both clients against a server: each test is run with one and with the other."""
 
 import asyncio
 import inspect
@@ -11,11 +11,15 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from holdfast.client import AsyncClient, BadAnswer, Client, RowRefused, ServerError, Unreachable
+from holdfast.client import AsyncClient, BadResponse, Client, RowRefused, ServerError, Unreachable
 from holdfast.client.session import INSERT_ROWS
+from holdfast.coordinator.commands import Done
 from holdfast.errors import ReadError, UnknownColumn
-from tests.server.fake import FakeService, Health
+from holdfast.service.status import Health
+from holdfast.version import VERSION
+from tests.server.local import LocalService, eventually
 
+PULL = "SELECT id, total FROM totals;"
 PUSH = "SELECT id, total FROM totals EMIT CHANGES;"
 
 
@@ -69,18 +73,18 @@ def client(connect: Callable[..., Any], url: str) -> Iterator[Any]:
         yield made
 
 
-def test_statements_and_what_set_says_holds_on(client: Any, service: FakeService) -> None:
+def test_statements_and_what_set_says_holds_on(client: Any, service: LocalService) -> None:
     done, described = client.execute("INSERT INTO orders VALUES ('a', 1); DESCRIBE orders;")
     assert done["commandStatus"]["status"] == "SUCCESS"
     assert described["sourceDescription"]["name"] == "ORDERS"
     assert len(service.inserted) == 1
+    assert eventually(lambda: service.rows(PULL) == [("a", 4)])
     client.execute("SET 'auto.offset.reset' = 'earliest';")
-    with client.stream(PUSH):
-        service.next_push()
-    assert service.push_properties == {"auto.offset.reset": "earliest"}
-    with client.stream(PUSH, {"auto.offset.reset": "latest"}):
-        service.next_push()
-    assert service.push_properties == {"auto.offset.reset": "latest"}
+    with client.stream(PUSH) as stream:
+        assert tuple(next(stream)) == ("a", 4)
+    with client.stream(PUSH, {"auto.offset.reset": "latest"}) as stream:
+        service.put("TOTALS", ("b", 5))
+        assert tuple(next(stream)) == ("b", 5)
     client.execute("UNSET 'auto.offset.reset';")
     assert client.session.properties == {}
 
@@ -96,52 +100,52 @@ def test_what_define_says_holds_on(client: Any) -> None:
         client.execute("DESCRIBE ${who};")
 
 
-def test_rows_are_inserted_by_the_server(client: Any, service: FakeService) -> None:
+def test_rows_are_inserted_by_the_server(client: Any, service: LocalService) -> None:
     assert client.insert("orders", [{"id": "a", "amount": 1}, {"ID": "b", "AMOUNT": None}]) == 2
     assert client.insert("orders", pa.table({"id": ["c"], "amount": [3]})) == 1
     with pytest.raises(RowRefused) as caught:
         client.insert("orders", [{"id": "d", "amount": 4}, {"nonsense": 1}, {"id": "e", "amount": 5}])
     assert (caught.value.row, caught.value.rows) == (1, (1,))
-    assert sum(len(rows) for _, rows in service.given) == 5, "the rows around the refused one are in"
+    assert len(service.inserted) == 5, "the rows around the refused one are in"
     with pytest.raises(ServerError):
         client.insert("nothing", [{"id": "a"}])
 
 
-def test_a_query(client: Any, service: FakeService) -> None:
-    service.pulled = pa.table({"r0": ["a", "b"], "r1": pa.array([3, None], pa.int32())})
-    found = client.query("SELECT id, total FROM totals;")
-    assert [tuple(row) for row in found] == [("a", 3), ("b", None)]
+def test_a_query(client: Any, service: LocalService) -> None:
+    service.put("TOTALS", ("b", None))
+    found = client.query(PULL)
+    assert sorted(tuple(row) for row in found) == [("a", 3), ("b", None)]
     assert found.arrow().column("TOTAL").type == pa.int32()
 
 
-def test_a_stream_ends_with_its_block_and_so_does_its_query(client: Any, service: FakeService) -> None:
+def test_a_stream_ends_with_its_block_and_so_does_its_query(client: Any, service: LocalService) -> None:
     with client.stream(PUSH) as stream:
         push = service.next_push()
         assert stream.header.query == push.id
-        push.put(("a", 1, False), time=5)
-        push.put(("a", None, True), time=6)
+        first = service.put("TOTALS", ("a", 1))
         assert tuple(next(stream)) == ("a", 1)
-        assert stream.time is None
+        second = service.put("TOTALS", ("a",))
         row = next(stream)
-        assert (row.tombstone, row["ID"], stream.time) == (True, "a", 6)
-        assert not push.closed.is_set()
-    assert push.closed.is_set(), "the query is closed when the block has ended, not some time later"
+        assert (row.tombstone, row["ID"]) == (True, "a")
+        assert first < stream.time <= second, "the time before which nothing more comes"
+        assert service.find_push(push.id) is push
+    assert service.find_push(push.id) is None, "the query is closed when the block has ended, not some time later"
 
 
-def test_a_stream_that_breaks_out_by_an_error_is_closed(client: Any, service: FakeService) -> None:
+def test_a_stream_that_breaks_out_by_an_error_is_closed(client: Any, service: LocalService) -> None:
     def broken() -> None:
         with client.stream(PUSH):
             raise RuntimeError("the caller's own")
 
     with pytest.raises(RuntimeError):
         broken()
-    assert service.next_push().closed.is_set()
+    assert service.open_pushes() == []
 
 
-def test_a_stream_ends_when_another_closes_its_query(client: Any, service: FakeService, url: str) -> None:
+def test_a_stream_ends_when_another_closes_its_query(client: Any, service: LocalService, url: str) -> None:
     with client.stream(PUSH) as stream:
         push = service.next_push()
-        push.put(("a", 1, False))
+        service.put("TOTALS", ("a", 1))
         assert next(stream)["ID"] == "a"
         closing = threading.Thread(target=lambda: Client(url).close_query(push.id))
         closing.start()
@@ -149,12 +153,12 @@ def test_a_stream_ends_when_another_closes_its_query(client: Any, service: FakeS
         closing.join()
 
 
-def test_a_query_that_fails_on_the_way(client: Any, service: FakeService) -> None:
+def test_a_query_that_fails_on_the_way(client: Any, service: LocalService) -> None:
     with client.stream(PUSH) as stream:
         push = service.next_push()
-        push.put(("a", 1, False))
-        push.fail(ReadError("the table is gone", hint="Make it again."))
+        service.put("TOTALS", ("a", 1))
         assert next(stream)["TOTAL"] == 1
+        push.fail(ReadError("the table is gone", hint="Make it again."))
         with pytest.raises(ReadError, match="the table is gone") as caught:
             next(stream)
     assert isinstance(caught.value, ServerError)
@@ -174,10 +178,10 @@ def test_errors_have_the_place_and_what_was_done_before(client: Any) -> None:
         client.close_query("nobody")
 
 
-def test_info_and_health(client: Any, service: FakeService) -> None:
-    assert client.info()["version"] == "1.2.3"
+def test_info_and_health(client: Any, service: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert client.info()["version"] == VERSION
     assert client.health()["isHealthy"] is True
-    service.state = Health(False, {"kafka": "away"})
+    monkeypatch.setattr(service, "health", lambda: Health(False, {"kafka": "away"}))
     assert client.health()["details"]["kafka"] == {"isHealthy": False, "message": "away"}
 
 
@@ -200,12 +204,12 @@ def answering(connect: Callable[..., Any], answer: Callable[[httpx.Request], htt
 def test_a_server_of_another_kind(connect: Callable[..., Any]) -> None:
     with (
         answering(connect, lambda _: httpx.Response(404, text="<html>")) as other,
-        pytest.raises(BadAnswer, match="does not answer as this kind of server"),
+        pytest.raises(BadResponse, match="is not a Holdfast server"),
     ):
         other.execute("SHOW STREAMS;")
     with (
         answering(connect, lambda _: httpx.Response(200, content=b"")) as silent,
-        pytest.raises(BadAnswer, match="sent nothing"),
+        pytest.raises(BadResponse, match="sent nothing"),
     ):
         silent.query("SELECT 1;")
 
@@ -247,13 +251,28 @@ def test_a_row_that_is_refused_is_named(connect: Callable[..., Any]) -> None:
     assert caught.value.sqlstate == "42804"
 
 
-def test_the_queries_of_a_transaction_are_sent_with_it(url: str, service: FakeService) -> None:
+def test_the_queries_of_a_transaction_are_sent_with_it(
+    url: str, service: LocalService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[bool] = []
+    end = service.end_transaction
+
+    def note(id_: str, *, commits: bool) -> list[Done]:
+        ended.append(commits)
+        return end(id_, commits=commits)
+
+    monkeypatch.setattr(service, "end_transaction", note)
     with Client(url) as client:
+
+        def total_after(change: int) -> int:
+            service.put("TOTALS", ("a", change))
+            ((_, total),) = client.query(PULL)
+            return int(total)
+
         with client.transaction():
-            client.query("SELECT id, total FROM totals;")
-        client.query("SELECT id, total FROM totals;")
+            assert [total_after(n) for n in (4, 5)] == [4, 4], "the first one chooses the time"
+        assert total_after(6) == 6
         with pytest.raises(ValueError, match="mine"), client.transaction():
             raise ValueError("mine")
-        client.query("SELECT id, total FROM totals;")
-    assert service.pulled_in == ["TX_1", None, None]
-    assert service.transactions == []
+        assert total_after(7) == 7
+    assert ended == [True, False]

@@ -3,7 +3,7 @@
 import pandas as pd
 import pyarrow as pa
 
-from holdfast.client.answer import Header, Row
+from holdfast.client.response import Header, Row
 from holdfast.client.result import SHOWN_ROWS, Result
 from holdfast.types import Decimal, Scalar
 

@@ -1,25 +1,57 @@
-"""Subscriptions that are cut, and go on: a subscriber in a thread, and a server whose pushes the test feeds."""
+"""Subscriptions that are cut, and go on: a subscriber in a thread, and answers that the test writes line by line."""
 
 import asyncio
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 
+import httpx
+import orjson
 import pytest
 
 from holdfast.client import AsyncClient, Change, Client, Progress, ServerError, Unreachable
-from holdfast.client.changes import Place
+from holdfast.client.changes import Resumption
 from holdfast.errors import ReadError, UnknownObject
-from holdfast.sql.bound import BoundSubscribe
-from tests.server.fake import FakePush, FakeService
+from tests.server.local import LocalService, eventually
+
+HEADER = {
+    "queryId": "q",
+    "columnNames": ["mz_timestamp", "mz_diff", "ID", "TOTAL"],
+    "columnTypes": ["BIGINT", "BIGINT", "STRING", "INTEGER"],
+}
+
+
+class Answers:
+    """Answers a client's subscriptions one after the other, each with lines that then end; notes what was asked."""
+
+    def __init__(self, *answers: list[object]) -> None:
+        self._answers = list(answers)
+        self.asked: list[str] = []
+        self.transport = httpx.MockTransport(self._answer)
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path != "/query-stream":
+            return httpx.Response(200, json={})
+        self.asked.append(orjson.loads(request.content)["sql"])
+        lines = [HEADER, *self._answers.pop(0)]
+        return httpx.Response(200, content=b"".join(orjson.dumps(line) + b"\n" for line in lines))
 
 
 class Subscriber(threading.Thread):
-    """Takes what it is given until it has seen a time."""
+    """Receives changes until it has seen a time."""
 
-    def __init__(self, url: str, until: int, *, awaiting: bool = False, **options: object) -> None:
+    def __init__(
+        self,
+        server: str | Answers,
+        until: Callable[[int], bool],
+        *,
+        awaiting: bool = False,
+        **options: object,
+    ) -> None:
         super().__init__(daemon=True)
-        self._url, self._until, self._options, self._awaiting = url, until, options, awaiting
-        self.given: list[tuple[object, ...]] = []
+        self._client = (server, None) if isinstance(server, str) else ("http://test", server.transport)
+        self._until, self._options, self._awaiting = until, options, awaiting
+        self.received: list[tuple[object, ...]] = []
         self.error: Exception | None = None
         self.start()
 
@@ -28,7 +60,8 @@ class Subscriber(threading.Thread):
             if self._awaiting:
                 asyncio.run(self._run_async())
             else:
-                with Client(self._url) as client, client.subscribe("totals", **self._options) as changes:
+                url, transport = self._client
+                with Client(url, transport=transport) as client, client.subscribe("totals", **self._options) as changes:
                     for change in changes:
                         if self._take(change):
                             break
@@ -36,86 +69,103 @@ class Subscriber(threading.Thread):
             self.error = error
 
     async def _run_async(self) -> None:
-        async with AsyncClient(self._url) as client, client.subscribe("totals", **self._options) as changes:
+        url, transport = self._client
+        async with (
+            AsyncClient(url, transport=transport) as client,
+            client.subscribe("totals", **self._options) as changes,
+        ):
             async for change in changes:
                 if self._take(change):
                     break
 
-    def _take(self, given: Change | Progress) -> bool:
-        match given:
+    def _take(self, received: Change | Progress) -> bool:
+        match received:
             case Change(time, diff, row):
-                self.given.append((time, diff, *row))
+                self.received.append((time, diff, *row))
                 return False
             case Progress(time):
-                self.given.append(("progress", time))
-                return time >= self._until
+                self.received.append(("progress", time))
+                return self._until(time)
 
     def done(self) -> list[tuple[object, ...]]:
         self.join(10)
         assert not self.is_alive()
         assert self.error is None, self.error
-        return self.given
+        return self.received
 
 
-def begun(push: FakePush) -> tuple[bool, int | None]:
-    """Whether it begins with a snapshot, and at which time."""
-    assert isinstance(push.bound, BoundSubscribe)
-    return push.bound.snapshot, push.bound.as_of.moment.millis if push.bound.as_of else None
+def reaches(time: int) -> Callable[[int], bool]:
+    return lambda seen: seen >= time
 
 
 @pytest.mark.parametrize("awaiting", [False, True])
-def test_a_cut_between_data_and_progress_is_not_to_be_seen(awaiting: bool, url: str, service: FakeService) -> None:
-    subscriber = Subscriber(url, 9, awaiting=awaiting)
-    first = service.next_push()
-    first.put((5, 1, "a", 1), time=None)
-    first.put_snapshot(5)
-    first.put((7, -1, "a", 1), (7, 1, "a", 2), time=None)
-    first.end()
-    second = service.next_push()
-    assert (begun(first), begun(second)) == ((True, None), (False, 5)), "after progress at 6, from 5 on"
-    second.put((7, -1, "a", 1), (7, 1, "a", 2), time=7)
-    second.put((8, 1, "b", 3), time=8)
+def test_a_cut_between_data_and_progress_is_not_to_be_seen(awaiting: bool) -> None:
+    answers = Answers(
+        [[5, 1, "a", 1], {"snapshot": 5}, {"progress": 6}, [7, -1, "a", 1], [7, 1, "a", 2]],
+        [[7, -1, "a", 1], [7, 1, "a", 2], {"progress": 8}, [8, 1, "b", 3], {"progress": 9}],
+    )
+    subscriber = Subscriber(answers, reaches(9), awaiting=awaiting)
     assert subscriber.done() == [
         (5, 1, "a", 1), ("progress", 6), (7, -1, "a", 1), (7, 1, "a", 2), ("progress", 8), (8, 1, "b", 3),
         ("progress", 9),
     ]  # fmt: skip
-    assert second.closed.wait(1), "and its end is the end of the query"
+    assert answers.asked == [
+        "SUBSCRIBE TO totals WITH (SNAPSHOT = true);",
+        "SUBSCRIBE TO totals WITH (SNAPSHOT = false) AS OF 5;",
+    ], "after progress at 6, from 5 on"
 
 
 @pytest.mark.parametrize("awaiting", [False, True])
-def test_a_cut_in_the_middle_of_a_snapshot_begins_again(awaiting: bool, url: str, service: FakeService) -> None:
-    subscriber = Subscriber(url, 7, awaiting=awaiting)
-    first = service.next_push()
-    first.put((5, 1, "a", 1), time=None)
-    first.end()
-    second = service.next_push()
-    assert begun(second) == (True, None)
-    second.put((6, 1, "a", 2), (6, 1, "b", 1), time=None)
-    second.put_snapshot(6)
+def test_a_cut_in_the_middle_of_a_snapshot_begins_again(awaiting: bool) -> None:
+    answers = Answers(
+        [[5, 1, "a", 1]],
+        [[6, 1, "a", 2], [6, 1, "b", 1], {"snapshot": 6}, {"progress": 7}],
+    )
+    subscriber = Subscriber(answers, reaches(7), awaiting=awaiting)
     assert subscriber.done() == [(6, 1, "a", 2), (6, 1, "b", 1), ("progress", 7)]
+    assert answers.asked == ["SUBSCRIBE TO totals WITH (SNAPSHOT = true);"] * 2
 
 
-def test_it_goes_on_from_a_time_that_was_kept(url: str, service: FakeService) -> None:
-    subscriber = Subscriber(url, 21, resume_from=20)
+@pytest.mark.parametrize("awaiting", [False, True])
+def test_a_query_that_the_server_closes_goes_on(awaiting: bool, url: str, service: LocalService) -> None:
+    """Whenever it is closed, every change comes once."""
+    last: list[int] = []
+    subscriber = Subscriber(url, lambda time: bool(last) and time > last[0], awaiting=awaiting)
+    assert eventually(lambda: subscriber.received), "it has its snapshot"
+    for total in range(4, 9):
+        push = service.next_push()
+        service.put("TOTALS", ("a", total))
+        service.close_push(push.id)
     push = service.next_push()
-    assert begun(push) == (False, 19)
-    push.put((20, 1, "a", 1), time=20)
-    assert subscriber.done() == [(20, 1, "a", 1), ("progress", 21)], "what changed at exactly that time is new"
+    last.append(service.put("TOTALS", ("b", 1)))
+    changes = [each[1:] for each in subscriber.done() if each[0] != "progress"]
+    expected = [(1, "a", 3)]
+    expected += [change for total in range(3, 8) for change in ((-1, "a", total), (1, "a", total + 1))]
+    assert changes == [*expected, (1, "b", 1)]
+    assert service.has_closed(push), "and its end is the end of the query"
 
 
-def test_up_to_is_the_end(url: str, service: FakeService) -> None:
-    subscriber = Subscriber(url, 1_000, up_to=8)
-    push = service.next_push()
-    push.put((5, 1, "a", 1), time=7)
-    push.end()
-    assert subscriber.done() == [(5, 1, "a", 1), ("progress", 8)]
+def test_it_goes_on_from_a_time_that_was_kept(url: str, service: LocalService) -> None:
+    resume = service.put("TOTALS", ("b", 1))
+    subscriber = Subscriber(url, lambda time: time > resume, resume_from=resume)
+    changes = [each for each in subscriber.done() if each[0] != "progress"]
+    assert changes == [(resume, 1, "b", 1)], "what changed at exactly that time is new"
 
 
-def test_what_does_not_pass_is_raised(url: str, service: FakeService) -> None:
+def test_up_to_is_the_end(url: str, service: LocalService) -> None:
+    up_to = service.clock.now_ms() + 500
+    subscriber = Subscriber(url, lambda _: False, up_to=up_to)
+    *changes, end = subscriber.done()
+    assert [change[1:] for change in changes if change[0] != "progress"] == [(1, "a", 3)]
+    assert end == ("progress", up_to)
+
+
+def test_what_does_not_pass_is_raised(url: str, service: LocalService) -> None:
     with Client(url) as client, pytest.raises(UnknownObject):
         next(client.subscribe("nothing_of_that_name"))
-    subscriber = Subscriber(url, 9)
-    service.next_push().fail(ReadError("it is gone"))
+    subscriber = Subscriber(url, lambda _: False)
+    push = service.next_push()
+    push.fail(ReadError("it is gone"))
     subscriber.join(10)
     assert isinstance(subscriber.error, ServerError)
     assert subscriber.error.message == "it is gone"
@@ -129,16 +179,16 @@ def test_a_server_that_stays_away_is_told_after_a_while() -> None:
 @pytest.mark.parametrize(
     ("place", "text"),
     [
-        (Place("totals"), "SUBSCRIBE TO totals WITH (SNAPSHOT = true);"),
-        (Place("`select`"), "SUBSCRIBE TO `select` WITH (SNAPSHOT = true);"),
-        (Place("selected", resume_from=7), "SUBSCRIBE TO selected WITH (SNAPSHOT = false) AS OF 6;"),
-        (Place("SELECT id FROM t;", as_of=3), "SUBSCRIBE TO (SELECT id FROM t) WITH (SNAPSHOT = true) AS OF 3;"),
-        (Place("(select 1)", as_of=3, resume_from=9), "SUBSCRIBE TO (select 1) WITH (SNAPSHOT = false) AS OF 8;"),
+        (Resumption("totals"), "SUBSCRIBE TO totals WITH (SNAPSHOT = true);"),
+        (Resumption("`select`"), "SUBSCRIBE TO `select` WITH (SNAPSHOT = true);"),
+        (Resumption("selected", resume_from=7), "SUBSCRIBE TO selected WITH (SNAPSHOT = false) AS OF 6;"),
+        (Resumption("SELECT id FROM t;", as_of=3), "SUBSCRIBE TO (SELECT id FROM t) WITH (SNAPSHOT = true) AS OF 3;"),
+        (Resumption("(select 1)", as_of=3, resume_from=9), "SUBSCRIBE TO (select 1) WITH (SNAPSHOT = false) AS OF 8;"),
         (
-            Place("t", snapshot=False, up_to=datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),
+            Resumption("t", snapshot=False, up_to=datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),
             "SUBSCRIBE TO t WITH (SNAPSHOT = false) UP TO 1000;",
         ),
     ],
 )
-def test_what_is_asked_for(place: Place, text: str) -> None:
+def test_what_is_asked_for(place: Resumption, text: str) -> None:
     assert place.text == text

@@ -1,6 +1,6 @@
-"""`make conformance`: run all of ksqlDB's tests, write docs/conformance.md, and hold the list of passing cases.
+"""`make conformance`: run all of ksqlDB's tests, write docs/conformance.md, and check the list of passing cases.
 
-The list may only grow: a run in which one of its cases does not pass ends with an error. `--update` adds what passes.
+The list may only grow: a run in which one of its cases does not pass fails. `--update` adds newly passing cases.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from rich.text import Text
 
 from holdfast.config import load
 from holdfast.testing.case import Result
-from holdfast.testing.report import Entry, closing, write_json
+from holdfast.testing.report import CaseReport, summary, write_json
 from holdfast.testing.suite import run_all, spark_engine
 
 from .data import KINDS, PAGE, PASSING, cases, folder, label, passing
@@ -31,7 +31,7 @@ def main() -> int:
     for kind, entries in results.items():
         if options.json is not None:
             write_json(entries, options.json.with_name(f"{options.json.stem}-{kind}{options.json.suffix}"))
-        print(f"{kind}: {closing(entries)}; slowest {max(e.seconds for e in entries):.2f} s")
+        print(f"{kind}: {summary(entries)}; slowest {max(e.seconds for e in entries):.2f} s")
     now = {
         label(kind, e.file, e.name)
         for kind, entries in results.items()
@@ -51,13 +51,13 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make conformance", description=__doc__)
-    parser.add_argument("--update", action="store_true", help="add what passes to the list")
-    parser.add_argument("--json", type=Path, help="write reports for machines too")
+    parser.add_argument("--update", action="store_true", help="add newly passing cases to the list")
+    parser.add_argument("--json", type=Path, help="also write reports as JSON")
     parser.add_argument("--kind", choices=KINDS, help="run the cases of one kind only")
     return parser.parse_args()
 
 
-def _run(kinds: Iterable[str]) -> dict[str, list[Entry]]:
+def _run(kinds: Iterable[str]) -> dict[str, list[CaseReport]]:
     found = {kind: cases(kind) for kind in kinds}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
@@ -66,11 +66,11 @@ def _run(kinds: Iterable[str]) -> dict[str, list[Entry]]:
         for kind, wanted in found.items():
             task = bar.add_task(kind, total=len(wanted))
 
-            def done(entry: Entry, kind: str = kind, task: TaskID = task) -> None:
+            def done(entry: CaseReport, kind: str = kind, task: TaskID = task) -> None:
                 bar.update(task, advance=1)
                 name = label(kind, entry.file, entry.name)
                 if name in known and entry.verdict.result is not Result.PASSED:
-                    # As it comes: the whole run takes long.
+                    # Report immediately: the whole run takes long.
                     bar.console.print(Text(f"no longer passes: {name}: {entry.verdict.reason}", style="red"))
 
             results[kind] = run_all(wanted, engine, done)

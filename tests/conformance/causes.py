@@ -1,4 +1,4 @@
-"""Why cases fail that are not to pass: causes.toml says it of whole groups of cases."""
+"""The causes of expected failures: causes.toml explains groups of cases."""
 
 import tomllib
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ CAUSES = Path(__file__).with_name("causes.toml")
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """`patterns` are those of the labels it is for; `*` stands for any letters."""
+    """`patterns` match the labels of the cases that it explains; `*` is a wildcard."""
 
     text: str
     patterns: tuple[str, ...]
@@ -26,7 +26,7 @@ def causes() -> list[Cause]:
 
 
 def by_cause(labels: Iterable[str], known: Iterable[Cause]) -> dict[Cause | None, list[str]]:
-    """The labels of each cause, in their order; those that none explains under None, last."""
+    """The labels of each cause, in order; unexplained ones under None, last."""
     grouped: dict[Cause | None, list[str]] = {cause: [] for cause in known}
     grouped[None] = []
     for label in labels:

@@ -1,4 +1,4 @@
-"""Where ksqlDB's tests are, and which of them are known to pass. The data stays where it is; nothing is copied."""
+"""Locates ksqlDB's tests, and lists those known to pass. The data is read in place; nothing is copied."""
 
 import hashlib
 import os
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from holdfast.testing.case import Case, Malformed
-from holdfast.testing.reading import read_cases
+from holdfast.testing.reader import read_cases
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSING = Path(__file__).with_name("passing.txt")
@@ -25,7 +25,7 @@ def cases(kind: str) -> list[Case | Malformed]:
 
 
 def label(kind: str, file: str, name: str) -> str:
-    """One line for each case, in the list and in reports."""
+    """The label of a case, on one line, for the list and for reports."""
     return f"{kind}/{file} - {' '.join(name.split())}"
 
 
@@ -34,7 +34,7 @@ def passing() -> set[str]:
 
 
 def failing() -> set[str]:
-    """The cases that are known to fail: the page says so, under the heading of their kind."""
+    """The cases that are known to fail: the page lists them under the heading of their kind."""
     found: set[str] = set()
     kind = ""
     for line in PAGE.read_text(encoding="utf-8").splitlines():
@@ -46,7 +46,7 @@ def failing() -> set[str]:
 
 
 def sample(found: Iterable[Case | Malformed]) -> list[Case | Malformed]:
-    """One case of every file: the one whose name has the least hash."""
+    """One case of every file: the one whose name has the smallest hash."""
     chosen: dict[str, Case | Malformed] = {}
     for case in sorted(found, key=lambda c: hashlib.sha256(c.name.encode()).digest()):
         chosen.setdefault(case.file, case)

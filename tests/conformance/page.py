@@ -1,11 +1,11 @@
-"""The page docs/conformance.md, from the results of a whole run."""
+"""Writes the page docs/conformance.md from the results of a run."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
 
 from holdfast.testing.case import Result
-from holdfast.testing.report import Entry, closing, counts, lacks
+from holdfast.testing.report import CaseReport, counts, missing_features, summary
 
 from .causes import by_cause, causes
 from .data import TITLES, label
@@ -17,8 +17,8 @@ ABOUT = {
 }
 
 
-def page(results: Mapping[str, Sequence[Entry]], before: str = "") -> str:
-    """The page of these results; of a kind that was not run, what the page said before."""
+def page(results: Mapping[str, Sequence[CaseReport]], before: str = "") -> str:
+    """The page for these results; the section of a kind that was not run is copied from the previous page."""
     parts = [
         "# Conformance",
         "",
@@ -33,7 +33,7 @@ def page(results: Mapping[str, Sequence[Entry]], before: str = "") -> str:
             parts += _section(before, title)
             continue
         entries = results[kind]
-        parts += [f"## {title}", "", ABOUT[kind], "", f"**{closing(entries)}.**", ""]
+        parts += [f"## {title}", "", ABOUT[kind], "", f"**{summary(entries)}.**", ""]
         parts += _causes(entries) + _failures(kind, entries) + _files(entries)
     return "\n".join(parts).rstrip() + "\n"
 
@@ -44,26 +44,26 @@ def _section(page: str, title: str) -> list[str]:
     return [heading.rstrip("\n"), *rest.partition("\n## ")[0].rstrip("\n").split("\n"), ""] if heading else []
 
 
-def _causes(entries: Sequence[Entry]) -> list[str]:
-    missing = lacks(entries)
+def _causes(entries: Sequence[CaseReport]) -> list[str]:
+    missing = missing_features(entries)
     if not missing:
         return []
     rows = [f"| {name.replace('|', chr(92) + '|')} | {count} |" for name, count in missing]
     return ["What unsupported cases lack first:", "", "| missing | cases |", "|---|--:|", *rows, ""]
 
 
-def _failures(kind: str, entries: Sequence[Entry]) -> list[str]:
+def _failures(kind: str, entries: Sequence[CaseReport]) -> list[str]:
     """The cases that fail, by cause."""
     failed = {label(kind, e.file, e.name): e for e in entries if e.verdict.result is Result.FAILED}
     parts: list[str] = []
     for cause, labels in by_cause(failed, causes()).items():
         listed = [f"- {failed[each].file}: {' '.join(failed[each].name.split())}" for each in labels]
-        told = f"Failed ({len(labels)}): {'not explained yet.' if cause is None else cause.text}"
-        parts += [*wrap(told, WIDTH), "", *listed, ""]
+        heading = f"Failed ({len(labels)}): {'not explained yet.' if cause is None else cause.text}"
+        parts += [*wrap(heading, WIDTH), "", *listed, ""]
     return parts
 
 
-def _files(entries: Sequence[Entry]) -> list[str]:
+def _files(entries: Sequence[CaseReport]) -> list[str]:
     per_file: dict[str, Counter[Result]] = {
         file: counts(e for e in entries if e.file == file) for file in sorted({e.file for e in entries})
     }

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.testing.case import PASSED, Result, Verdict
-from holdfast.testing.report import Entry
+from holdfast.testing.report import CaseReport
 
 from . import data, page
 from .causes import Cause, by_cause, causes
@@ -20,13 +20,17 @@ def test_a_case_has_the_first_cause_that_fits() -> None:
 def test_what_fails_is_listed_under_its_cause(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(page, "causes", lambda: [Cause("Time runs back.", ("qtt/clocks - *",))])
     failed = Verdict(Result.FAILED, "why")
-    entries = [Entry("clocks", "a  b", failed, 0.1), Entry("clocks", "c", PASSED, 0.1), Entry("d", "e", failed, 0.1)]
+    entries = [
+        CaseReport("clocks", "a  b", failed, 0.1),
+        CaseReport("clocks", "c", PASSED, 0.1),
+        CaseReport("d", "e", failed, 0.1),
+    ]
     written = page.page({"qtt": entries})
     assert "Failed (1): Time runs back.\n\n- clocks: a b\n" in written
     assert "Failed (1): not explained yet.\n\n- d: e\n" in written
-    told = tmp_path / "page.md"
-    told.write_text(written, encoding="utf-8")
-    monkeypatch.setattr(data, "PAGE", told)
+    page_file = tmp_path / "page.md"
+    page_file.write_text(written, encoding="utf-8")
+    monkeypatch.setattr(data, "PAGE", page_file)
     assert data.failing() == {"qtt/clocks - a b", "qtt/d - e"}
 
 

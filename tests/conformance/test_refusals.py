@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.catalog.commands import apply_plan
+from holdfast.catalog.fold import apply_plan
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import HoldfastError
 from holdfast.planner.commands import commands_for
-from holdfast.planner.plan import Plannable
-from holdfast.sql.bind import bind
-from holdfast.sql.parse import statements
+from holdfast.sql.bind.ddl_kind import BoundPlan
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.syntax.parse import statements
 from holdfast.testing.case import Case
 
 from .data import cases, failing, folder, label
@@ -48,7 +48,7 @@ def refusal(case: Case) -> HoldfastError | None:
         for text in case.statements:
             for parsed in statements(text, lambda: catalogs[-1].types):
                 bound = bind(parsed.statement, catalogs[-1], case.properties)
-                if isinstance(bound, Plannable):
+                if isinstance(bound, BoundPlan):
                     for command in commands_for(bound, text=parsed.text, number=0, properties=case.properties):
                         assert command.plan is not None
                         catalogs.append(apply_plan(catalogs[-1], command, command.plan))

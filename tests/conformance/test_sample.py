@@ -7,7 +7,7 @@ says what that is. One that fails is an expected failure only when docs/conforma
 import pytest
 
 from holdfast.testing.case import Case, Malformed, Result
-from holdfast.testing.running import run
+from holdfast.testing.runner import run
 
 from .data import KINDS, cases, failing, folder, label, passing, sample
 

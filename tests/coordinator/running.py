@@ -1,4 +1,4 @@
-"""What tests of a running service do with it."""
+"""Helpers for tests of a running service."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -8,21 +8,25 @@ from holdfast.app import Service
 from holdfast.errors import HoldfastError
 from holdfast.kafka.records import Partition
 from holdfast.names import TopicName
-from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundInsert, BoundSelect, BoundSubscribe
-from holdfast.sql.parse import statements
+from holdfast.sql.bind.insert import BoundInsert
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.read.select import BoundSelect
+from holdfast.sql.read.subscribe import BoundSubscribe
+from holdfast.sql.syntax.parse import statements
 
 SECONDS = 120
 
 
 def run(service: Service, sql: str, properties: Mapping[str, str] | None = None) -> None:
-    """Run statements as a client does."""
+    """Run statements as a client does; afterwards a stepped service runs until it is idle."""
     for parsed in statements(sql):
         bound = bind(parsed.statement, service.catalog, {})
         if isinstance(bound, BoundInsert):
             service.insert(bound)
         else:
             service.execute(parsed, properties or {})
+    if service.stepped:
+        service.run_until_idle()
 
 
 def rows(service: Service, table: str) -> set[tuple[Any, ...]]:
@@ -50,7 +54,7 @@ def raw_records(service: Service, topic: str) -> list[dict[str, Any]]:
 
 
 def followed(service: Service, sql: str, count: int) -> list[tuple[Any, ...]]:
-    """The first rows of a push query, with what it says before the columns."""
+    """The first rows of a push query, with the columns that precede those of the query."""
     bound = bind(next(iter(statements(sql))).statement, service.catalog, {})
     assert isinstance(bound, BoundSelect | BoundSubscribe)
     push, found, deadline = service.push(bound, {}), [], time.monotonic() + SECONDS

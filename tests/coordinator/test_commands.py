@@ -1,18 +1,14 @@
 """A statement whose plan cannot run leaves nothing behind; a stored one that cannot leaves the others alone."""
 
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
-from threading import Event, Semaphore
 
 import pytest
 
 from holdfast.app import Service
 from holdfast.catalog.commands import Command, CommandAction, CommandId, encode_command
 from holdfast.catalog.snapshot import Catalog
-from holdfast.config import Settings
-from holdfast.coordinator.cluster import Cluster
+from holdfast.coordinator.topics.follower import TopicFollower
 from holdfast.errors import CommandInDoubt, HoldfastError, KafkaError, NotYetSupported, ReadError
 from holdfast.names import TopicName
 from holdfast.planner import plan as planning
@@ -20,13 +16,14 @@ from holdfast.planner.plan import plan
 from holdfast.planner.query import plan_steps
 from holdfast.runtime.plan.codec import encode
 from holdfast.runtime.plan.steps import ExpressionText, Step, StepProperties, StreamFilter
-from holdfast.runtime.spark.session import Sessions
-from holdfast.runtime.store.duckdb.store import open_store
-from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundCreateAs, BoundSelect, Target
-from holdfast.sql.bound_query import BoundQuery
-from holdfast.sql.parse import statements
-from tests.kafka.writing import write
+from holdfast.sql.bind.create_as import BoundCreateAs
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.bind.target import Target
+from holdfast.sql.query.continuous import BoundQuery
+from holdfast.sql.read.select import BoundSelect
+from holdfast.sql.syntax.parse import statements
+
+from .servers import LONG, Servers
 
 SOURCE = "CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = '{}', VALUE_FORMAT = 'JSON', PARTITIONS = 1);"
 TOTALS = "CREATE TABLE totals AS SELECT id, SUM(n) AS total FROM s GROUP BY id;"
@@ -69,78 +66,56 @@ def test_a_step_without_a_builder_is_refused_at_create(
 
 
 def test_a_stored_step_without_a_builder_stops_its_query_only(
-    settings: Settings, sessions: Sessions, new_topic: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+    servers: Servers, new_topic: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after going back to an older release: the command topic has a plan that this one cannot run."""
-    first = Service(settings, sessions, open_store(settings.data_dir / "store"))
-    try:
-        execute(first, SOURCE.format(new_topic()) + TOTALS)
-        (parsed,) = statements(TOTALS.replace("totals", "later"))
-        bound = bind(parsed.statement, first.catalog, {})
-        assert isinstance(bound, BoundCreateAs)
-        monkeypatch.setattr(planning, "plan_steps", misplaced)
-        encoded = encode(plan(bound, text=parsed.text, number=99))
-        monkeypatch.undo()
-        id_ = CommandId("table", "LATER", CommandAction.CREATE)
-        first._log.append(*encode_command(Command(id=id_, statement=parsed.text, plan=encoded)))
-    finally:
-        first.stop()
-    second = Service(settings, sessions, open_store(settings.data_dir / "store"))
-    try:
-        deadline = time.monotonic() + 60
-        while (states := {q.sink: q for q in second.queries()})["TOTALS"].state != "RUNNING":
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        assert states["LATER"].state == "INCOMPATIBLE"
-        assert "cannot run step streamFilterV1 here" in str(states["LATER"].reason)
-        execute(second, "CREATE STREAM more AS SELECT id, n FROM s;")
-        assert {q.sink for q in second.queries()} == {"TOTALS", "LATER", "MORE"}
-    finally:
-        second.stop()
+    first = servers.start()
+    execute(first, SOURCE.format(new_topic()) + TOTALS)
+    (parsed,) = statements(TOTALS.replace("totals", "later"))
+    bound = bind(parsed.statement, first.catalog, {})
+    assert isinstance(bound, BoundCreateAs)
+    monkeypatch.setattr(planning, "plan_steps", misplaced)
+    encoded = encode(plan(bound, text=parsed.text, number=99))
+    monkeypatch.undo()
+    id_ = CommandId("table", "LATER", CommandAction.CREATE)
+    first._log.append(*encode_command(Command(id=id_, statement=parsed.text, plan=encoded)))
+    second = servers.start()
+    states = {q.sink: q for q in second.queries()}
+    assert states["TOTALS"].state == "RUNNING"
+    assert states["LATER"].state == "INCOMPATIBLE"
+    assert "cannot run step streamFilterV1 here" in str(states["LATER"].reason)
+    execute(second, "CREATE STREAM more AS SELECT id, n FROM s;")
+    assert {q.sink for q in second.queries()} == {"TOTALS", "LATER", "MORE"}
 
 
 TABLE = "CREATE TABLE t (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC = '{}', VALUE_FORMAT = 'JSON');"
 
 
 def test_a_command_that_is_written_stands_though_setting_it_up_fails_at_first(
-    service: Service, settings: Settings, new_topic: Callable[[], TopicName], monkeypatch: pytest.MonkeyPatch
+    servers: Servers, service: Service, new_topic: Callable[[], TopicName], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what is built of it waits for its topic to be followed: it must not pass over the records that are there."""
     topic = new_topic()
-    write(settings, topic, b'{"N": 1}', key=b"a", partition=0)
-    fails, built = Event(), Semaphore(0)
-    follow, build = Cluster._follow_topics, Cluster.build
+    servers.write(topic, b'{"N": 1}', key=b"a")
 
-    def failing(self: Cluster, catalog: Catalog) -> None:
-        if fails.is_set():
-            raise HoldfastError("no space is left on the disk")
-        follow(self, catalog)
+    def failing(self: TopicFollower, catalog: Catalog) -> None:
+        del self, catalog
+        raise HoldfastError("no space is left on the disk")
 
-    def counted(self: Cluster) -> bool:
-        found = build(self)
-        if fails.is_set():
-            built.release()
-        return found
-
-    monkeypatch.setattr(Cluster, "_follow_topics", failing)
-    monkeypatch.setattr(Cluster, "build", counted)
-    fails.set()
-    execute(service, TABLE.format(topic))
-    assert service.catalog.find("T") is not None
-    for _ in range(5):
-        assert built.acquire(timeout=60)
-    bound = bind(next(iter(statements("SELECT * FROM t;"))).statement, service.catalog, {})
-    assert isinstance(bound, BoundSelect)
-    with pytest.raises(ReadError, match="still building"):
-        service.pull(bound)
-    fails.clear()
-    deadline = time.monotonic() + 60
-    found: list[dict[str, object]] = []
-    while not found and time.monotonic() < deadline:
-        with suppress(ReadError):
-            found = service.pull(bound).rows.to_pylist()
-        time.sleep(0.1)
-    assert found == [{"r0": "a", "r1": 1}]
+    with monkeypatch.context() as patched:
+        patched.setattr(TopicFollower, "follow", failing)
+        execute(service, TABLE.format(topic))
+        assert service.catalog.find("T") is not None
+        for _ in range(5):
+            servers.clock.advance(LONG)
+            with pytest.raises(HoldfastError, match="no space is left"):
+                service.coordinator.step()
+        bound = bind(next(iter(statements("SELECT * FROM t;"))).statement, service.catalog, {})
+        assert isinstance(bound, BoundSelect)
+        with pytest.raises(ReadError, match="still building"):
+            service.pull(bound)
+    servers.let_pass()
+    assert service.pull(bound).rows.to_pylist() == [{"r0": "a", "r1": 1}]
 
 
 def test_a_statement_that_was_written_though_kafka_did_not_say_so_takes_effect(

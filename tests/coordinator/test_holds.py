@@ -35,14 +35,14 @@ def test_select_and_subscribe_as_of_a_hold_will_successfully_execute(world: Worl
 
 def test_the_time_must_be_in_advance_of_the_read_frontier(world: World) -> None:
     least = implied(world)
-    with pytest.raises(HoldTimeError) as told:
+    with pytest.raises(HoldTimeError) as raised:
         world.run(f"CREATE HOLD h ON t AT {least - 1};")
-    assert str(told.value) == (
+    assert str(raised.value) == (
         f'hold "H" cannot be at {least - 1}, which is no longer readable at line 1, column 23\n'
         f'DETAIL: "T" has the read frontier {least}.\n'
         f"HINT: Valid times are {least} and later."
     )
-    assert world.store.kept() == {}
+    assert world.store.holds() == {}
     assert "H" not in world.catalog.holds
 
 
@@ -89,9 +89,9 @@ def test_advance_releases_what_is_before_it(world: World) -> None:
     world.run(f"ALTER HOLD h ADVANCE TO {early + 10};")
     world.store.compact(limit=1000)
     assert world.store.frontier(CollectionId("T")).since == early + 10
-    with pytest.raises(UnreadableTime) as told:
+    with pytest.raises(UnreadableTime) as raised:
         world.rows(f"SELECT id FROM t AS OF {early};")
-    assert f'The nearest hold is "H" on "T" at {early + 10}, which is in advance of it.' in str(told.value)
+    assert f'The nearest hold is "H" on "T" at {early + 10}, which is in advance of it.' in str(raised.value)
 
 
 def test_advance_without_a_time_goes_to_the_read_frontier(world: World) -> None:
@@ -154,16 +154,16 @@ def test_in_progress_subscribes_are_not_affected_by_advance_and_drop(world: Worl
 def test_it_is_an_error_to_drop_a_held_object_unless_cascade(world: World) -> None:
     world.run("CREATE HOLD h ON t, i;")
     world.run("CREATE HOLD other ON i;")
-    with pytest.raises(DependentObjects) as told:
+    with pytest.raises(DependentObjects) as raised:
         world.run("DROP TABLE t;")
-    assert str(told.value) == (
+    assert str(raised.value) == (
         'cannot drop table "T" because holds depend on it at line 1, column 12\n'
-        "DETAIL: Held by H.\n"
+        "DETAIL: It is held by H.\n"
         "HINT: Write CASCADE to drop the holds too, or drop them first: DROP HOLD H;"
     )
     world.run("DROP TABLE t CASCADE;")
     assert set(world.catalog.holds) == {"OTHER"}
-    assert len(world.store.kept()) == 1
+    assert len(world.store.holds()) == 1
 
 
 def test_a_renamed_hold_keeps_its_time_so_that_one_can_be_swapped_for_another(world: World) -> None:
@@ -178,18 +178,18 @@ def test_a_renamed_hold_keeps_its_time_so_that_one_can_be_swapped_for_another(wo
 
 
 def test_a_time_whose_command_was_never_written_is_let_go(world: World) -> None:
-    world.store.keep(HoldId("stray"), [CollectionId("T")], world.now())
+    world.store.put_hold(HoldId("stray"), [CollectionId("T")], world.now())
     world.holds.settle()
-    assert world.store.kept() == {}
+    assert world.store.holds() == {}
 
 
 def test_a_hold_whose_store_was_built_anew_begins_where_it_can(world: World) -> None:
     world.run("CREATE HOLD h ON t;")
-    world.store.drop_kept(list(world.store.kept()))
+    world.store.drop_holds(list(world.store.holds()))
     world.progress = Progress(Status.BUILDING)
     world.holds.settle()
-    assert world.store.kept() == {}
+    assert world.store.holds() == {}
     world.progress = Progress(Status.RUNNING)
     world.holds.settle()
     assert world.at("H") == world.store.frontier(CollectionId("T")).since
-    assert [status.reason for status in world.holds.status()] == ["what it held was built anew"]
+    assert [status.reason for status in world.holds.status()] == ["what it held was rebuilt"]

@@ -2,27 +2,32 @@
 
 import shutil
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from laws import slow_law
 
 from holdfast.catalog.objects import Hold
 from holdfast.catalog.snapshot import Catalog
 from holdfast.coordinator.holds import Holds
+from holdfast.coordinator.uppers import Uppers
 from holdfast.errors import HoldTimeError
 from holdfast.names import CollectionId, HoldId, ObjectName
 from holdfast.runtime.progress import Progress, Status
 from holdfast.runtime.store.duckdb import open_store
 from holdfast.runtime.store.port import Layout, Time
-from holdfast.serving.times import Times
-from holdfast.sql.moments import Moment
+from holdfast.sql.literals.moment import Moment
 from holdfast.types import Scalar
+from holdfast.wall_clock import WallClock
 from tests.planner.test_draft import catalog_of
 from tests.runtime.store.rows import QUERY, snapshot, upserts
 
+pytestmark = pytest.mark.law
 WINDOW_MS, MAX_LAG = 10, 60
 LAYOUT = Layout((Scalar.STRING,), (Scalar.BIGINT,))
 TABLES = (CollectionId("T"), CollectionId("U"))
@@ -51,8 +56,10 @@ class HeldTables(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.store = open_store(self.folder)
-        times = Times(self.store, lambda: Time(self.now), lambda _query: Progress(Status.RUNNING))
-        self.holds = Holds(self.store, times, lambda: self.catalog, ceiling_ms=10_000)
+        uppers = Uppers(self.store, lambda: Time(self.now), lambda _query: Progress(Status.RUNNING))
+        self.holds = Holds(
+            self.store, uppers, lambda: self.catalog, WallClock(), ceiling=timedelta(seconds=10), grace=timedelta(0)
+        )
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
@@ -82,7 +89,7 @@ class HeldTables(RuleBasedStateMachine):
         at = None if back is None else Moment(self.now + back)
         allowed = back is None or all(self.now + back >= self.least(id_) for id_ in on)
         try:
-            self.holds.place(made, at)
+            self.holds.create(made, at)
         except HoldTimeError:
             assert not allowed
         else:
@@ -102,7 +109,7 @@ class HeldTables(RuleBasedStateMachine):
             assert not allowed
         else:
             assert allowed
-            assert self.store.kept()[hold.id].at == at
+            assert self.store.holds()[hold.id].at == at
 
     @rule(name=NAMES, crashes=st.booleans())
     def drop(self, name, crashes) -> None:
@@ -127,7 +134,7 @@ class HeldTables(RuleBasedStateMachine):
         self.holds.advance_overdue()
         while self.store.compact(limit=10):
             pass
-        kept = self.store.kept()
+        kept = self.store.holds()
         assert kept.keys() == before.keys()
         for id_, hold in before.items():
             assert self.now + 1 - kept[id_].at <= hold.max_lag_ms
@@ -148,7 +155,7 @@ class HeldTables(RuleBasedStateMachine):
     def what_a_hold_promises_readable_is_readable(self) -> None:
         if not hasattr(self, "store"):
             return
-        for kept in self.store.kept().values():
+        for kept in self.store.holds().values():
             for id_ in kept.on:
                 frontier = self.store.frontier(id_)
                 assert frontier.since <= kept.at
@@ -159,11 +166,9 @@ class HeldTables(RuleBasedStateMachine):
     def least(self, id_: str) -> int:
         """The least time that a hold may take on a table."""
         ids = {hold.id for hold in self.catalog.holds.values()}
-        held = [kept.at for hold, kept in self.store.kept().items() if id_ in kept.on and hold in ids]
+        held = [kept.at for hold, kept in self.store.holds().items() if id_ in kept.on and hold in ids]
         return min([self.store.implied_since(CollectionId(id_)), *held])
 
 
 TestHeldTables = HeldTables.TestCase
-TestHeldTables.settings = settings(
-    max_examples=20, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestHeldTables.settings = settings(slow_law(6), stateful_step_count=25)

@@ -3,8 +3,8 @@
 Some sentences have their tests elsewhere, under their own words: in `test_holds.py` (where a hold may be, MAX LAG,
 going backward, dropping what is held), `test_advances.py` (batches), `test_holds_transaction.py` (creating an object
 together with a hold on it; holds on indexes and on objects being separate; indexes after a restart),
-`tests/serving/test_paths.py` (an AS OF query considers only what is valid for its time), `tests/sql/test_hold.py` (the
-forms of the statements).
+`tests/serving/pull/test_paths.py` (an AS OF query considers only what is valid for its time), `tests/sql/test_hold.py`
+(the forms of the statements).
 
 Sentences that do not apply:
 - "marked in an error state and the read holds are released": decided otherwise, a hold that lags moves on by itself;
@@ -13,16 +13,18 @@ Sentences that do not apply:
 """
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from holdfast.catalog.system import system_table
 from holdfast.errors import BindError, HoldfastError, HoldTimeError, SyntaxProblem, UnreadableTime, WrongObjectKind
 from holdfast.names import CollectionId
+from holdfast.runtime.spark.engine import Engine
 from holdfast.serving.transactions import Transactions
-from holdfast.sql.bind import bind
-from holdfast.sql.bound_hold import BoundCreateHold
-from holdfast.sql.parse import parse
+from holdfast.sql.bind.hold import BoundCreateHold
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.syntax.parse import parse
 from tests.serving.reading import plain
 
 from .holding import START, WINDOW, World
@@ -60,7 +62,7 @@ def test_a_hold_acquires_read_holds_on_listed_objects_at_a_specific_timestamp(wo
     world.run(f"CREATE HOLD h ON t, i AT {early};")
     world.go(START + 2 * WINDOW)
     assert [since(world, id_) for id_ in TABLES] == [early, early]
-    (kept,) = world.store.kept().values()
+    (kept,) = world.store.holds().values()
     assert (kept.on, kept.at) == (TABLES, early)
 
 
@@ -95,7 +97,7 @@ def test_a_hold_cannot_exist_on_sinks_streams_or_unmaterialized_views(world: Wor
             world.run(f"CREATE HOLD h ON {name};")
     with pytest.raises(WrongObjectKind, match='a hold cannot be on "S", which is a stream'):
         world.run("CREATE HOLD h ON s;")
-    assert (dict(world.catalog.holds), world.store.kept()) == ({}, {})
+    assert (dict(world.catalog.holds), world.store.holds()) == ({}, {})
 
 
 def test_if_at_is_specified_the_read_hold_is_created_at_that_time(world: World) -> None:
@@ -196,9 +198,9 @@ def test_what_another_hold_or_a_reader_keeps_too_is_not_pinned_by_a_hold(world: 
     world.run(f"CREATE HOLD third ON t AT {early};")
     assert (pinned(world, "FIRST"), pinned(world, "THIRD")) == (0, 0)
     world.run("DROP HOLD third;")
-    token = world.store.hold(TABLES[0], early)
+    token = world.store.pin(TABLES[0], early)
     assert pinned(world, "FIRST") == 0
-    world.store.release(token)
+    world.store.unpin(token)
     assert pinned(world, "FIRST") == alone
     world.run("DROP HOLD second;")
     assert pinned(world, "FIRST") > alone
@@ -217,9 +219,9 @@ def test_the_new_time_must_be_greater_or_equal_to_the_lowest_of_all_holds_and_th
     world.run(f"CREATE HOLD h ON t AT {early + 10};")
     world.go(START + 2 * WINDOW)
     world.run(f"ALTER HOLD h ADVANCE TO {early};")
-    with pytest.raises(HoldTimeError) as told:
+    with pytest.raises(HoldTimeError) as raised:
         world.run(f"ALTER HOLD h ADVANCE TO {early - 1};")
-    assert told.value.hint == f"Valid times are {early} and later."
+    assert raised.value.hint == f"Valid times are {early} and later."
     assert world.at("H") == early
     world.run("DROP HOLD low;")
     world.run(f"ALTER HOLD h ADVANCE TO {early};")
@@ -271,11 +273,11 @@ def test_select_and_subscribe_as_of_a_time_before_a_hold_return_a_helpful_error_
     world.run(f"CREATE HOLD h ON t AT {early};")
     world.go(START + 2 * WINDOW)
     ask = world.rows if query.startswith("SELECT") else world.reading.subscribe
-    with pytest.raises(UnreadableTime) as told:
+    with pytest.raises(UnreadableTime) as raised:
         ask(query.format(early - 1))
-    assert told.value.message == "could not find a valid timestamp for the query"
-    assert f'The nearest hold is "H" on "T" at {early}, which is in advance of it.' in (told.value.detail or "")
-    assert told.value.hint == f"Valid times are {early} and later."
+    assert raised.value.message == "could not find a valid timestamp for the query"
+    assert f'The nearest hold is "H" on "T" at {early}, which is in advance of it.' in (raised.value.detail or "")
+    assert raised.value.hint == f"Valid times are {early} and later."
 
 
 def test_if_the_drop_is_cascade_any_holds_on_the_dropped_object_are_also_dropped(world: World) -> None:
@@ -283,7 +285,7 @@ def test_if_the_drop_is_cascade_any_holds_on_the_dropped_object_are_also_dropped
     world.run("CREATE HOLD other ON i;")
     world.run("DROP TABLE t CASCADE;")
     assert set(world.catalog.holds) == {"OTHER"}
-    assert [kept.on for kept in world.store.kept().values()] == [(TABLES[1],)]
+    assert [kept.on for kept in world.store.holds().values()] == [(TABLES[1],)]
 
 
 @pytest.mark.parametrize("change", ["ADD i", "DROP t", "SET (ON = i)", "ON t, i"])
@@ -325,13 +327,15 @@ def test_to_monitor_holds_a_new_table_will_be_maintained_with_structure(name: st
 # ---- Implementation of time tracking
 
 
-def test_the_time_must_be_written_down_on_creation_then_updated_on_advancement(world: World) -> None:
+def test_the_time_must_be_written_down_on_creation_then_updated_on_advancement(engine: Engine, tmp_path: Path) -> None:
+    world = World(engine, tmp_path)
     early = world.now()
     world.run(f"CREATE HOLD h ON t AT {early};")
-    assert world.reopened().kept() == world.store.kept()
+    assert world.reopened().holds() == world.store.holds()
     world.run(f"ALTER HOLD h ADVANCE TO {early + 3};")
-    (kept,) = world.reopened().kept().values()
+    (kept,) = world.reopened().holds().values()
     assert (kept.on, kept.at) == ((TABLES[0],), early + 3)
+    world.close()
 
 
 def test_the_hold_objects_are_in_the_catalog_and_advancing_writes_none_of_it(world: World) -> None:

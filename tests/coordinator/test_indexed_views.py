@@ -3,14 +3,12 @@
 from dataclasses import replace
 
 from holdfast.app import Service
-from holdfast.config import Settings
-from holdfast.runtime.spark.session import Sessions
-from holdfast.runtime.store.duckdb.store import open_store
-from holdfast.sql.bind import bind
-from holdfast.sql.moments import BoundAsOf, Moment
-from holdfast.sql.parse import parse
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.literals.moment import BoundAsOf, Moment
+from holdfast.sql.syntax.parse import parse
 
-from .running import run, states, wait
+from .running import run, states
+from .servers import Servers
 from .test_indexes import ask, current, path
 
 SETUP = """
@@ -55,66 +53,54 @@ def same_answers(service: Service) -> None:
         assert ask(service, f"{with_};") == ask(service, f"{without};"), query
 
 
-def test_an_index_on_a_view_never_changes_an_answer(settings: Settings, sessions: Sessions) -> None:
-    folder = settings.data_dir / "store"
-    service = Service(settings, sessions, open_store(folder))
-    try:
-        run(service, SETUP.format(settings.service_id))
-        for name, query in VIEWS.items():
-            run(service, f"CREATE VIEW {name} AS {query}; CREATE VIEW {name}_plain AS {query};")
-        wait(lambda: len(current(service, "SELECT id FROM orders;")), 4)
-        run(service, INDEXES)
-        for name in "LPC":
-            wait(lambda name=name: states(service).get(str(service.catalog.index(name).query)), "RUNNING")
-        same_answers(service)
-        looked_up = "SELECT * FROM per_city WHERE city = 'rome';"
-        assert path(service, looked_up) == 'index "P" on "PER_CITY", looked up by CITY'
-        assert path(service, "SELECT * FROM large;") == 'all rows of index "L" on "LARGE"'
-        assert path(service, "SELECT * FROM per_city;") == 'all rows of table "ORDERS"', "nulls are a group, too"
-        assert ask(service, looked_up) == {(32, "rome", 2)}
+def test_an_index_on_a_view_never_changes_an_answer(servers: Servers) -> None:
+    service = servers.start()
+    run(service, SETUP.format(servers.settings.service_id))
+    for name, query in VIEWS.items():
+        run(service, f"CREATE VIEW {name} AS {query}; CREATE VIEW {name}_plain AS {query};")
+    assert len(current(service, "SELECT id FROM orders;")) == 4
+    run(service, INDEXES)
+    for name in "LPC":
+        assert states(service).get(str(service.catalog.index(name).query)) == "RUNNING"
+    same_answers(service)
+    looked_up = "SELECT * FROM per_city WHERE city = 'rome';"
+    assert path(service, looked_up) == 'index "P" on "PER_CITY", looked up by CITY'
+    assert path(service, "SELECT * FROM large;") == 'all rows of index "L" on "LARGE"'
+    assert path(service, "SELECT * FROM per_city;") == 'all rows of table "ORDERS"', "nulls are a group, too"
+    assert ask(service, looked_up) == {(32, "rome", 2)}
 
-        run(service, "INSERT INTO orders (id, city, total) VALUES ('b', 'oslo', 7);")
-        run(service, "INSERT INTO cities (name, country) VALUES ('rome', 'IT');")
-        wait(lambda: ask(service, looked_up), {(30, "rome", 1)})
-        same_answers(service)
-        before = service.pull(bind(parse(looked_up)[0].statement, service.catalog, {})).time
-        run(service, "CREATE HOLD h ON p;")
-        run(service, "INSERT INTO orders (id, city, total) VALUES ('c', 'oslo', 8);")
-        wait(lambda: ask(service, looked_up), set())
-        same_answers(service)
-        # As a transaction does it: the time is given to a query that was bound without one.
-        timed = replace(bind(parse(looked_up)[0].statement, service.catalog, {}), as_of=BoundAsOf(Moment(before)))
-        assert service.pull(timed).time == before
-        assert [tuple(row.values()) for row in service.pull(timed).rows.to_pylist()] == [(30, "rome", 1)]
-    finally:
-        service.stop()
+    run(service, "INSERT INTO orders (id, city, total) VALUES ('b', 'oslo', 7);")
+    run(service, "INSERT INTO cities (name, country) VALUES ('rome', 'IT');")
+    assert ask(service, looked_up) == {(30, "rome", 1)}
+    same_answers(service)
+    before = service.pull(bind(parse(looked_up)[0].statement, service.catalog, {})).time
+    run(service, "CREATE HOLD h ON p;")
+    run(service, "INSERT INTO orders (id, city, total) VALUES ('c', 'oslo', 8);")
+    assert ask(service, looked_up) == set()
+    same_answers(service)
+    # As a transaction does it: the time is given to a query that was bound without one.
+    timed = replace(bind(parse(looked_up)[0].statement, service.catalog, {}), as_of=BoundAsOf(Moment(before)))
+    assert service.pull(timed).time == before
+    assert [tuple(row.values()) for row in service.pull(timed).rows.to_pylist()] == [(30, "rome", 1)]
 
-    service = Service(settings, sessions, open_store(folder))
-    try:
-        same_answers(service)
-        held = f"SELECT * FROM per_city WHERE city = 'rome' AS OF {before};"
-        assert ask(service, held) == {(30, "rome", 1)}, "the index is held, what the view reads is not"
-        run(service, "INSERT INTO orders (id, city, total) VALUES ('e', 'rome', 9);")
-        wait(lambda: ask(service, "SELECT * FROM per_city WHERE city = 'rome';"), {(9, "rome", 1)})
-        same_answers(service)
-        run(service, "DROP VIEW per_city CASCADE;")
-        assert (sorted(service.catalog.indexes), dict(service.catalog.holds)) == (["C", "L"], {})
-    finally:
-        service.stop()
+    service = servers.start()
+    same_answers(service)
+    held = f"SELECT * FROM per_city WHERE city = 'rome' AS OF {before};"
+    assert ask(service, held) == {(30, "rome", 1)}, "the index is held, what the view reads is not"
+    run(service, "INSERT INTO orders (id, city, total) VALUES ('e', 'rome', 9);")
+    assert ask(service, "SELECT * FROM per_city WHERE city = 'rome';") == {(9, "rome", 1)}
+    same_answers(service)
+    run(service, "DROP VIEW per_city CASCADE;")
+    assert (sorted(service.catalog.indexes), dict(service.catalog.holds)) == (["C", "L"], {})
 
 
-def test_a_view_of_a_stream_has_rows_where_an_index_keeps_them(settings: Settings, sessions: Sessions) -> None:
-    service = Service(settings, sessions, open_store(settings.data_dir / "store"))
-    try:
-        run(service, SETUP.format(settings.service_id))
-        run(service, "CREATE VIEW per_ship AS SELECT COUNT(*) AS calls, ship FROM calls GROUP BY ship;")
-        run(service, "CREATE INDEX by_ship ON per_ship (ship);")
-        wait(lambda: current(service, "SELECT * FROM per_ship WHERE ship = 'Ada';"), {(2, "Ada")})
-        assert ask(service, "SELECT * FROM per_ship;") == {(2, "Ada")}
-        run(service, "INSERT INTO calls (id, ship) VALUES ('3', 'Bess');")
-        wait(lambda: ask(service, "SELECT * FROM per_ship;"), {(2, "Ada"), (1, "Bess")})
-        assert path(service, "SELECT calls FROM per_ship WHERE ship = 'Ada';").startswith(
-            'index "BY_SHIP" on "PER_SHIP"'
-        )
-    finally:
-        service.stop()
+def test_a_view_of_a_stream_has_rows_where_an_index_keeps_them(servers: Servers) -> None:
+    service = servers.start()
+    run(service, SETUP.format(servers.settings.service_id))
+    run(service, "CREATE VIEW per_ship AS SELECT COUNT(*) AS calls, ship FROM calls GROUP BY ship;")
+    run(service, "CREATE INDEX by_ship ON per_ship (ship);")
+    assert current(service, "SELECT * FROM per_ship WHERE ship = 'Ada';") == {(2, "Ada")}
+    assert ask(service, "SELECT * FROM per_ship;") == {(2, "Ada")}
+    run(service, "INSERT INTO calls (id, ship) VALUES ('3', 'Bess');")
+    assert ask(service, "SELECT * FROM per_ship;") == {(2, "Ada"), (1, "Bess")}
+    assert path(service, "SELECT calls FROM per_ship WHERE ship = 'Ada';").startswith('index "BY_SHIP" on "PER_SHIP"')

@@ -4,15 +4,15 @@ import pyarrow as pa
 import pytest
 
 from holdfast.config import load
-from holdfast.coordinator.intake import Intake, as_ends, as_moved, by_topic, ranges_by_topic
-from holdfast.coordinator.slices import Slices
+from holdfast.coordinator.intake import Intake, as_end_offsets, as_ends, by_topic, ranges_by_topic
+from holdfast.coordinator.read_limits import ReadLimits
 from holdfast.errors import KafkaError
-from holdfast.kafka.consumer import Fetched
+from holdfast.kafka.port import Fetched
 from holdfast.kafka.records import RECORDS
 from holdfast.names import TopicName
 from holdfast.runtime.spark.engine import RECORDS as RAW
 from holdfast.runtime.spark.engine import OffsetRange, TopicRange
-from holdfast.runtime.store.port import Moved
+from holdfast.runtime.store.port import EndOffset
 
 A, B = TopicName("a"), TopicName("b")
 
@@ -38,8 +38,8 @@ def test_records_are_split_by_topic_under_the_names_of_the_engine():
 
 def test_ends_and_moves_are_the_same_in_two_forms():
     ends = {(A, 0): 5, (B, 1): 0}
-    assert as_ends(as_moved(ends)) == ends
-    assert as_moved(ends) == (Moved(A, 0, 5), Moved(B, 1, 0))
+    assert as_ends(as_end_offsets(ends)) == ends
+    assert as_end_offsets(ends) == (EndOffset(A, 0, 5), EndOffset(B, 1, 0))
 
 
 class Scripted:
@@ -79,7 +79,7 @@ def fetched(*offsets: int) -> Fetched:
 
 def intake(reader: Scripted, *, small: int = 2) -> Intake:
     settings = replace(load({}, environment={}), small_tick_records=small)
-    return Intake(settings, reader, Slices(settings, ranges=None))
+    return Intake(settings, reader, ReadLimits(settings, ranges=None))
 
 
 def test_following_the_same_partitions_again_moves_no_reader():
@@ -87,7 +87,7 @@ def test_following_the_same_partitions_again_moves_no_reader():
     reader = Scripted(fetched(5))
     taking = intake(reader)
     taking.follow({(A, 0): 5})
-    taking.take(0)
+    taking.choose(taking.poll(0))
     taking.follow({(A, 0): 5})
     assert reader.assigned == [{(A, 0): 5}]
     taking.follow({(A, 0): 5, (B, 0): 3})
@@ -105,7 +105,7 @@ def test_what_came_with_a_failure_comes_again(reader):
     taking = intake(reader)
     taking.follow({(A, 0): 5})
     with pytest.raises(KafkaError, match="away"):
-        taking.take(0)
+        taking.choose(taking.poll(0))
     assert reader.sought == [{(A, 0): 5}]
-    again = taking.take(0)
-    assert again.moved == (Moved(A, 0, 6),)
+    again = taking.choose(taking.poll(0))
+    assert again.ends == (EndOffset(A, 0, 6),)

@@ -1,42 +1,26 @@
 """The figures of a server that works."""
 
 import json
-import time
 
 import pyarrow as pa
 
 from holdfast.app import Service
-from holdfast.kafka.publisher import Outgoing
+from holdfast.kafka.records import Outgoing
 from holdfast.metrics import REGISTRY
 from holdfast.names import QueryId, TopicName
-from holdfast.runtime.spark.skipping import Skip
-from holdfast.sql.parse import statements
+from holdfast.runtime.spark.skips import Skip
 
-from .running import records
+from .running import records, run
 
 
 def figure(name: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(f"holdfast_{name}", labels) or 0.0
 
 
-def run(service: Service, text: str) -> None:
-    for parsed in statements(text):
-        service.execute(parsed, {})
-
-
 def write(service: Service, topic: str, *values: bytes) -> None:
     rows = {"key": [b"k"] * len(values), "value": list(values), "timestamp": [1] * len(values)}
     service._writer.write(Outgoing(TopicName(topic), pa.table(rows)))
-
-
-def settled(service: Service, topic: str, records: int) -> None:
-    deadline = time.monotonic() + 60
-    while figure("records_read_total", topic=topic) < records and time.monotonic() < deadline:
-        time.sleep(0.05)
-    while (
-        service._store.owed() or any(q.state != "RUNNING" for q in service.queries())
-    ) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    service.run_until_idle()
 
 
 def test_figures_follow_what_happens(service: Service) -> None:
@@ -52,9 +36,7 @@ def test_figures_follow_what_happens(service: Service) -> None:
         figure("commit_seconds_count"),
         sum(figure("spark_job_seconds_count", plan=plan) for plan in ("prepared", "small", "large")),
     )
-    settled(service, topic, 0)
     write(service, topic, b'{"n": 1}', b'{"n": 2}', b"nonsense", b'{"n": 3}')
-    settled(service, topic, 4)
     assert figure("records_read_total", topic=topic) == 4
     assert figure("records_published_total", topic=sink) == 2
     assert figure("undecodable_records_total", object=sink) == 1
@@ -65,9 +47,6 @@ def test_figures_follow_what_happens(service: Service) -> None:
     assert figure("compaction_seconds_count") > 0
     assert service.store_bytes()["data"] + service.store_bytes()["log"] > 0
     (query,) = service.catalog.queries
-    deadline = time.monotonic() + 10
-    while any(lag.current != 4 for lag in service.lags()[query]) and time.monotonic() < deadline:
-        time.sleep(0.2)
     ((lag,),) = [service.lags()[QueryId(query)]]
     assert (lag.topic, lag.current, lag.end) == (topic, 4, 4)
 
@@ -82,15 +61,13 @@ def test_late_records_and_skipped_rows_are_counted_and_logged(service: Service) 
         f"CREATE TABLE {table} AS SELECT page, COUNT(*) AS c FROM visits "
         "WINDOW TUMBLING (SIZE 10 MILLISECONDS, GRACE PERIOD 0 MILLISECONDS) GROUP BY page;",
     )
-    settled(service, topic, 0)
     values = ['{"page": "a", "ms": 95}', '{"page": "a", "ms": 3}', '{"ms": 96}', '{"page": "a", "ms": -1}']
     write(service, topic, *(value.encode() for value in values))
-    settled(service, topic, 4)
     assert figure("late_records_total", object=table) == 1
     assert figure("skipped_rows_total", object=table) == 2
     log = f"_holdfast_{prefix}_processing_log"
-    told = [json.loads(value) for _, value in records(service, log) if value is not None]
-    assert {(row["OBJECT"], row["PARTITION"], row["MESSAGE"], row["TOTAL"]) for row in told} == {
+    logged = [json.loads(value) for _, value in records(service, log) if value is not None]
+    assert {(row["OBJECT"], row["PARTITION"], row["MESSAGE"], row["TOTAL"]) for row in logged} == {
         (table, 0, "records came too late: the stream time was 95", 1),
         (table, None, f"rows were skipped: {Skip.NO_GROUP.reason}", 1),
         (table, None, f"rows were skipped: {Skip.NO_TIMESTAMP.reason}", 1),

@@ -1,11 +1,7 @@
 """A paused query stands still, also over a restart, and goes on from where it stood."""
 
-from holdfast.app import Service
-from holdfast.config import Settings
-from holdfast.runtime.spark.session import Sessions
-from holdfast.runtime.store.duckdb.store import open_store
-
-from .running import records, rows, run, states, wait
+from .running import records, rows, run, states
+from .servers import Servers
 
 SETUP = """
 CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = '{0}_s', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
@@ -20,41 +16,35 @@ INSERT INTO t (id, n) VALUES ('b', 2);
 """
 
 
-def test_a_paused_query_goes_on_from_where_it_stood(settings: Settings, sessions: Sessions) -> None:
-    name, folder = str(settings.service_id), settings.data_dir / "store"
-    service = Service(settings, sessions, open_store(folder))
-    try:
-        run(service, SETUP.format(name))
-        wait(lambda: (rows(service, "per_id"), rows(service, "totals")), ({("a", 5)}, {("a", 1)}))
-        wait(lambda: rows(service, "small"), {("a", 1), ("b", 2)})
-        ids = {str(query.sink): str(query.id) for query in service.queries()}
-        run(service, f"PAUSE {ids['PER_ID']}; PAUSE {ids['SMALL']};")
-        assert states(service) == {
-            ids["BIG"]: "RUNNING", ids["PER_ID"]: "PAUSED", ids["TOTALS"]: "RUNNING", ids["SMALL"]: "PAUSED"
-        }  # fmt: skip
-        run(service, "INSERT INTO s (id, n) VALUES ('a', 6); INSERT INTO t (id, n) VALUES ('b', 20);")
-        wait(lambda: rows(service, "totals"), {("a", 2)})
-        assert (rows(service, "per_id"), rows(service, "small")) == ({("a", 5)}, {("a", 1), ("b", 2)})
-    finally:
-        service.stop()
+def test_a_paused_query_goes_on_from_where_it_stood(servers: Servers) -> None:
+    name = str(servers.settings.service_id)
+    service = servers.start()
+    run(service, SETUP.format(name))
+    assert (rows(service, "per_id"), rows(service, "totals")) == ({("a", 5)}, {("a", 1)})
+    assert rows(service, "small") == {("a", 1), ("b", 2)}
+    ids = {str(query.sink): str(query.id) for query in service.queries()}
+    run(service, f"PAUSE {ids['PER_ID']}; PAUSE {ids['SMALL']};")
+    assert states(service) == {
+        ids["BIG"]: "RUNNING", ids["PER_ID"]: "PAUSED", ids["TOTALS"]: "RUNNING", ids["SMALL"]: "PAUSED"
+    }  # fmt: skip
+    run(service, "INSERT INTO s (id, n) VALUES ('a', 6); INSERT INTO t (id, n) VALUES ('b', 20);")
+    assert rows(service, "totals") == {("a", 2)}
+    assert (rows(service, "per_id"), rows(service, "small")) == ({("a", 5)}, {("a", 1), ("b", 2)})
 
-    service = Service(settings, sessions, open_store(folder))
-    try:
-        run(service, "INSERT INTO s (id, n) VALUES ('b', 7);")
-        wait(lambda: rows(service, "totals"), {("a", 2), ("b", 1)})
-        assert states(service)[ids["PER_ID"]] == "PAUSED"
-        assert rows(service, "per_id") == {("a", 5)}
-        run(service, "RESUME ALL;")
-        wait(lambda: rows(service, "per_id"), {("a", 11), ("b", 7)})
-        wait(lambda: rows(service, "small"), {("a", 1)})
-        wait(lambda: set(states(service).values()), {"RUNNING"})
-        # Each record was counted once, and a row that went meanwhile is gone from the topic, too.
-        wait(lambda: dict(records(service, f"{name}_per_id")), {b"a": b'{"N":11}', b"b": b'{"N":7}'})
-        wait(lambda: dict(records(service, f"{name}_small")), {b"a": b'{"N":1}', b"b": None})
-        run(service, "PAUSE ALL;")
-        assert set(states(service).values()) == {"PAUSED"}
-        run(service, "INSERT INTO s (id, n) VALUES ('b', 8); RESUME ALL;")
-        wait(lambda: rows(service, "per_id"), {("a", 11), ("b", 15)})
-        wait(lambda: rows(service, "totals"), {("a", 2), ("b", 2)})
-    finally:
-        service.stop()
+    service = servers.start()
+    run(service, "INSERT INTO s (id, n) VALUES ('b', 7);")
+    assert rows(service, "totals") == {("a", 2), ("b", 1)}
+    assert states(service)[ids["PER_ID"]] == "PAUSED"
+    assert rows(service, "per_id") == {("a", 5)}
+    run(service, "RESUME ALL;")
+    assert rows(service, "per_id") == {("a", 11), ("b", 7)}
+    assert rows(service, "small") == {("a", 1)}
+    assert set(states(service).values()) == {"RUNNING"}
+    # Each record was counted once, and a row that went meanwhile is gone from the topic, too.
+    assert dict(records(service, f"{name}_per_id")) == {b"a": b'{"N":11}', b"b": b'{"N":7}'}
+    assert dict(records(service, f"{name}_small")) == {b"a": b'{"N":1}', b"b": None}
+    run(service, "PAUSE ALL;")
+    assert set(states(service).values()) == {"PAUSED"}
+    run(service, "INSERT INTO s (id, n) VALUES ('b', 8); RESUME ALL;")
+    assert rows(service, "per_id") == {("a", 11), ("b", 15)}
+    assert rows(service, "totals") == {("a", 2), ("b", 2)}

@@ -6,7 +6,7 @@ from holdfast.coordinator import processing_log
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.outcome import Late, Outcome, Undecodable
 from holdfast.runtime.spark.functions import FunctionProblem
-from holdfast.runtime.spark.skipping import Skip
+from holdfast.runtime.spark.skips import Skip
 from holdfast.runtime.store.schemas import rows_schema
 
 ORDERS, PER_DAY = ObjectName("ORDERS"), ObjectName("PER_DAY")
@@ -24,9 +24,9 @@ def test_what_a_users_function_could_not_compute_is_told() -> None:
 
 def test_a_record_that_cannot_be_decoded_is_told_with_its_reason_place_and_bytes() -> None:
     place = {"part": pa.array([2], pa.int32()), "off": pa.array([5], pa.int64()), "ts": pa.array([0], pa.int64())}
-    told = {"key": pa.array([b"k"]), "value": pa.array([b"{"]), "reason": ["the value is not a JSON object"]}
+    record = {"key": pa.array([b"k"]), "value": pa.array([b"{"]), "reason": ["the value is not a JSON object"]}
     rows = processing_log.rows(
-        Outcome(undecodable=[Undecodable(TopicName("t"), ORDERS, pa.table({**place, **told}), 4_000)]), 17
+        Outcome(undecodable=[Undecodable(TopicName("t"), ORDERS, pa.table({**place, **record}), 4_000)]), 17
     )
     assert rows is not None
     assert rows.schema.equals(rows_schema(processing_log.LAYOUT))

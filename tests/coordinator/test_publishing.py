@@ -1,183 +1,253 @@
-"""What publishing tells the store after a failure."""
+"""What publishing knows after a start, and how its threads go on after failures."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from holdfast.config import Settings
+from holdfast.coordinator.outbox_batch import OutboxReader
 from holdfast.coordinator.publishing import Publishing
-from holdfast.errors import StaleStore
-from holdfast.kafka.partitioning import partition_for
-from holdfast.kafka.problems import TransactionAborted
-from holdfast.kafka.publisher import Marker
-from holdfast.kafka.records import Partition
-from holdfast.names import QueryId, StoreId, TopicName
+from holdfast.errors import StaleStore, StoreError
+from holdfast.kafka.lane import Lane
+from holdfast.kafka.markers import LANES, Marker, MarkerTopic
+from holdfast.kafka.memory.broker import MemoryBroker
+from holdfast.kafka.memory.kafka import MemoryKafka
+from holdfast.kafka.partitioner import partition_for
+from holdfast.kafka.port import Fenced, TopicSpec
+from holdfast.names import QueryId, ServiceId, TopicName
 from holdfast.runtime.plan.windows import WindowInfo, WindowType
-from holdfast.runtime.store.port import Moved, Owed, Time
+from holdfast.runtime.store.memory.store import MemoryStore
+from holdfast.runtime.store.port import EndOffset, Layout, Time
+from holdfast.types import Scalar
+from holdfast.wall_clock import WallClock
 
-OURS, OTHER = StoreId("ours"), StoreId("other")
 A, B = TopicName("a"), TopicName("b")
-SINKS = {
-    QueryId(topic): SimpleNamespace(topic=topic, encoder=SimpleNamespace(encode=lambda rows, _store: rows, window=None))
-    for topic in (A, B)
-}
+QUERIES = {QueryId("Q1"): A, QueryId("Q2"): B}
+LAYOUT = Layout((), (Scalar.STRING,))
 
 
-def rows(*values: str) -> pa.Table:
-    return pa.table({"value": list(values)})
+def encode(rows: pa.Table, _store: Any) -> pa.Table:
+    nothing = pa.nulls(rows.num_rows, pa.binary())
+    return pa.table({"key": nothing, "value": rows.column("c0").cast(pa.binary()), "timestamp": rows.column("ts")})
 
 
-class Outbox:
-    """Owes one row to `a` at time 1 and one to `b` at time 2, until it is told that they are there."""
+class World:
+    """A store with two outboxes and an in-memory Kafka; `publishing` opens the publishing of a server."""
 
-    id = OURS
+    def __init__(self, settings: Settings, rows: int = 50_000) -> None:
+        self.settings, self.rows = settings, rows
+        self.broker = MemoryBroker()
+        self.kafka = MemoryKafka(self.broker, ServiceId("s"))
+        self.kafka.topics.create(*(TopicSpec(name=topic) for topic in (A, B)))
+        self.store = MemoryStore()
+        self.markers = MarkerTopic(settings, self.kafka)
+        self.fenced: list[Exception] = []
+        self.barriers: dict[TopicName, Time] = {}
+        for query in QUERIES:
+            self.store.create_outbox(query, LAYOUT)
 
-    def __init__(self) -> None:
-        self.rows = {(QueryId(A), Time(1)): rows("first"), (QueryId(B), Time(2)): rows("second")}
-        self.settled: list[tuple[Time, list[Moved]]] = []
+    def commit(self, at: int, **values: list[str]) -> None:
+        stage = self.store.stage()
+        for query, texts in values.items():
+            ts = pa.array([1] * len(texts), pa.int64())
+            stage.enqueue(QueryId(query), pa.table({"c0": texts, "ts": ts}))
+        stage.commit(Time(at))
 
-    def committed_time(self) -> Time:
-        return Time(2)
+    def publishing(self) -> Publishing:
+        encoder = SimpleNamespace(encode=encode, window=None)
+        sinks = {query: SimpleNamespace(topic=topic, encoder=encoder) for query, topic in QUERIES.items()}
+        main, retry = (Lane(self.settings, self.kafka, self.markers, n, lambda: None) for n in range(LANES))
+        return Publishing(
+            self.store,
+            (main, retry),
+            self.markers,
+            self.kafka.topics,
+            lambda: sinks,
+            lambda: self.barriers,
+            lambda _query: False,
+            frozenset,
+            WallClock(),
+            transaction_rows=self.rows,
+            fenced=self.fenced.append,
+            published=lambda: None,
+        )
 
-    def owed(self) -> list[Owed]:
-        return [Owed(time, query, owed.num_rows) for (query, time), owed in self.rows.items()]
-
-    def owed_rows(self, query: QueryId, time: Time) -> Any:
-        return self.rows[query, time]
-
-    def settle(self, time: Time, ends: Iterable[Moved]) -> None:
-        self.rows = {(query, at): owed for (query, at), owed in self.rows.items() if at > time}
-        self.settled.append((time, list(ends)))
-
-
-class Topics:
-    """A publisher and the topics it writes; `failing` are the times whose first transaction is aborted."""
-
-    def __init__(self, *failing: int, marker: Marker | None = None) -> None:
-        self.failing = set(failing)
-        self.marker = marker
-        self.written: dict[TopicName, list[str]] = {A: [], B: []}
-
-    def start(self) -> Marker | None:
-        return self.marker
-
-    def last_marker(self) -> Marker | None:
-        return self.marker
-
-    def abort(self) -> None: ...
-
-    def close(self) -> None: ...
-
-    def publish(
-        self, store: StoreId, time: Time, outgoing: Sequence[Any], *, published: Marker | None
-    ) -> dict[Partition, int]:
-        if published is not None and published.time >= time:
-            return {}
-        if time in self.failing:
-            self.failing.remove(time)
-            raise TransactionAborted("the transaction was aborted")
-        for out in outgoing:
-            self.written[out.topic] += out.rows.column("value").to_pylist()
-        self.marker = Marker(store, time, rows=0, chunk=0, complete=True)
-        return {(out.topic, 0): len(self.written[out.topic]) for out in outgoing}
-
-    # What an Admin is asked.
-
-    def describe(self, topics: Iterable[TopicName]) -> dict[TopicName, Any]:
-        return {topic: SimpleNamespace(name=topic, partitions=1) for topic in sorted(topics)}
-
-    def written_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        return {(topic, part): len(self.written[topic]) for topic, part in partitions}
+    def values(self, topic: TopicName) -> list[bytes | None]:
+        return [record.value for record in self.broker.records(topic)]
 
 
-def published(outbox: Outbox, topics: Topics) -> None:
-    """Run a publisher until nothing is owed."""
-    admin = SimpleNamespace(describe=topics.describe, written=topics.written_ends)
-    publishing = Publishing(outbox, topics, admin, lambda: SINKS, pytest.fail, lambda: None)
+@pytest.fixture
+def world(settings_without_kafka: Settings) -> World:
+    return World(settings_without_kafka)
+
+
+@pytest.fixture
+def settings_without_kafka(tmp_path: Any) -> Settings:
+    from holdfast.config import load
+
+    return load({"data_dir": tmp_path}, environment={})
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 30
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
+
+
+@pytest.fixture
+def started(world: World) -> Iterator[Publishing]:
+    publishing = world.publishing()
     publishing.fence()
     publishing.start()
-    publishing.wake()
+    yield publishing
     publishing.stop()
-    assert outbox.rows == {}
 
 
-def test_every_tick_is_published_once_and_its_ends_are_told():
-    outbox, topics = Outbox(), Topics()
-    published(outbox, topics)
-    assert topics.written == {A: ["first"], B: ["second"]}
-    assert outbox.settled == [(Time(2), [Moved(A, 0, 1), Moved(B, 0, 1)])]
+def test_many_ticks_are_one_transaction(world: World) -> None:
+    for at in range(1, 20):
+        world.commit(at, Q1=[f"{at}a", f"{at}b"], Q2=[f"{at}c"])
+    publishing = world.publishing()
+    publishing.fence()
+    publishing.publish_pending()
+    assert world.values(A) == [f"{at}{x}".encode() for at in range(1, 20) for x in "ab"]
+    assert world.store.pending() == []
+    assert set(world.store.published_ends()) == {EndOffset(A, 0, 38), EndOffset(B, 0, 19)}
+    assert world.kafka.topics.written([(A, 0), (B, 0)]) == {(A, 0): 39, (B, 0): 20}, "one marker of one transaction"
 
 
-def test_the_ends_of_what_was_published_before_a_failure_are_told_too():
-    """The first tick is in Kafka when the second fails: it is not sent again, yet the store must learn its end."""
-    outbox, topics = Outbox(), Topics(2)
-    published(outbox, topics)
-    assert topics.written == {A: ["first"], B: ["second"]}
-    assert outbox.settled == [(Time(2), [Moved(A, 0, 1), Moved(B, 0, 1)])]
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
+def test_rows_are_counted_by_outbox_wherever_a_transaction_ends(world: World, limit: int) -> None:
+    world.rows = limit
+    world.commit(1, Q1=["1", "2", "3"], Q2=["x"])
+    world.commit(2, Q1=["4"], Q2=["y", "z"])
+    publishing = world.publishing()
+    publishing.fence()
+    marks, mark = [], world.store.mark_published
+
+    def crash(*arguments: Any) -> None:
+        marks.append(arguments)
+        raise StoreError("the process dies here")
+
+    world.store.mark_published = crash
+    with pytest.raises(StoreError):
+        publishing.publish_pending()
+    world.store.mark_published = mark
+    # The next server knows from the markers alone what is published.
+    again = world.publishing()
+    again.fence()
+    again.recover()
+    again.publish_pending()
+    assert world.values(A) == [b"1", b"2", b"3", b"4"]
+    assert world.values(B) == [b"x", b"y", b"z"]
+    assert world.store.pending() == []
+    assert len(marks) == 1
 
 
-@pytest.mark.parametrize("failing", [(), (1,), (2,)])
-def test_the_marker_of_a_store_that_was_given_up_says_nothing(failing: tuple[int, ...]):
-    """Its times are those of another store: rows that are owed now are not in Kafka, however late its last one was."""
-    outbox, topics = Outbox(), Topics(*failing, marker=Marker(OTHER, Time(99), rows=0, chunk=0, complete=True))
-    published(outbox, topics)
-    assert topics.written == {A: ["first"], B: ["second"]}
+def test_nothing_beyond_a_barrier_is_published(world: World) -> None:
+    world.barriers[A] = Time(1)
+    world.commit(1, Q1=["1"], Q2=["x"])
+    world.commit(2, Q1=["2"], Q2=["y"])
+    publishing = world.publishing()
+    publishing.fence()
+    publishing.publish_pending()
+    assert (world.values(A), world.values(B)) == ([b"1"], [b"x", b"y"])
+    world.barriers.clear()
+    publishing.publish_pending()
+    assert world.values(A) == [b"1", b"2"]
+
+
+def test_the_marker_of_an_abandoned_store_says_nothing(world: World) -> None:
+    world.commit(1, Q1=["1"])
+    other = World(world.settings)
+    other.kafka, other.broker, other.markers = world.kafka, world.broker, world.markers
+    other.commit(99, Q1=["other"])
+    first = other.publishing()
+    first.fence()
+    first.publish_pending()
+    publishing = world.publishing()
+    assert publishing.fence() == 0
+    publishing.publish_pending()
+    assert world.values(A) == [b"other", b"1"]
+
+
+def test_a_store_that_is_older_than_what_it_published_is_refused(world: World) -> None:
+    """A tick is committed before it is published, so only a copy of an earlier time finds more published."""
+    world.commit(2, Q1=["1"])
+    producer = world.kafka.producer("test")
+    world.markers.create()
+    producer.start()
+    producer.begin()
+    producer.produce(world.markers.name, Marker(Time(3), 1, world.store.id).encode(), b"Q1", partition=0)
+    producer.commit()
+    with pytest.raises(StaleStore, match="has not yet computed") as raised:
+        world.publishing().fence()
+    assert "ends at time 2" in (raised.value.detail or "")
+    assert "--republish" in (raised.value.hint or "")
+    assert world.publishing().fence(republish=True) == 3
 
 
 @pytest.mark.parametrize(
     ("type_", "window"), [(WindowType.TUMBLING, b"8 bytes."), (WindowType.SESSION, b"8 bytes." * 2)]
 )
-def test_a_windowed_record_is_in_the_partition_of_its_key(type_: WindowType, window: bytes):
+def test_a_windowed_record_is_in_the_partition_of_its_key(type_: WindowType, window: bytes) -> None:
     keys = [b"ann", b"bob", b"cay", None]
     records = pa.table({"key": [None if key is None else key + window for key in keys]})
-    encoder = SimpleNamespace(window=WindowInfo(type=type_))
-    admin = SimpleNamespace(describe=lambda topics: {t: SimpleNamespace(name=t, partitions=5) for t in topics})
-    publishing = Publishing(Outbox(), Topics(), admin, lambda: SINKS, pytest.fail, lambda: None)
-    placed = publishing._placed(SimpleNamespace(topic=A, encoder=encoder), records)
+    sink: Any = SimpleNamespace(topic=A, encoder=SimpleNamespace(window=WindowInfo(type=type_)))
+    admin: Any = SimpleNamespace(describe=lambda topics: {t: SimpleNamespace(name=t, partitions=5) for t in topics})
+    reader = OutboxReader(MemoryStore(), admin, dict, dict, {})  # type: ignore[arg-type]
     expected = [None if key is None else partition_for(key, 5) for key in keys]
     assert len(set(expected)) > 2
-    assert placed.column("partition").to_pylist() == expected
+    assert reader._with_partitions(sink, records).column("partition").to_pylist() == expected
 
 
-def fenced(marker: Marker, **more: bool) -> Time:
-    topics = Topics(marker=marker)
-    return Publishing(Outbox(), topics, SimpleNamespace(), lambda: SINKS, pytest.fail, lambda: None).fence(**more)
+def test_a_thread_goes_on_after_any_error_and_shows_it(
+    world: World, started: Publishing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.worker.FIRST_PAUSE_SECONDS", 0.3)
+    pending, failing = world.store.pending, [True]
+
+    def broken() -> Any:
+        if failing:
+            raise RuntimeError("nobody expected this")
+        return pending()
+
+    world.store.pending = broken  # type: ignore[method-assign]
+    world.commit(1, Q1=["1"])
+    started.wake()
+    assert eventually(lambda: started.problem == "RuntimeError: nobody expected this")
+    failing.clear()
+    assert eventually(lambda: world.values(A) == [b"1"])
+    assert eventually(lambda: started.problem is None)
 
 
-def test_a_store_that_is_older_than_what_it_published_is_refused():
-    """A tick is committed before it is published, so only a copy of an earlier time finds more published."""
-    assert fenced(Marker(OURS, Time(2), rows=0, chunk=0, complete=True)) == 2
-    with pytest.raises(StaleStore, match="has not yet computed") as told:
-        fenced(Marker(OURS, Time(3), rows=1, chunk=1, complete=False))
-    assert "ends at time 2" in told.value.detail
-    assert "--republish" in told.value.hint
+def test_a_fenced_server_stops_publishing(world: World, started: Publishing) -> None:
+    world.publishing().fence()
+    world.commit(1, Q1=["1"])
+    started.wake()
+    assert eventually(lambda: bool(world.fenced))
+    assert isinstance(world.fenced[0], Fenced)
+    assert world.values(A) == []
 
 
-def test_an_older_store_goes_on_when_that_is_wanted_and_is_told_the_time_to_be_above():
-    assert fenced(Marker(OURS, Time(3), rows=0, chunk=0, complete=True), republish=True) == 3
-
-
-def test_a_record_that_is_refused_again_and_again_is_told_and_not_tried_without_pause():
-    class Refusing(Topics):
-        attempts = 0
-
-        def publish(self, store, time, outgoing, *, published):
-            del store, time, outgoing, published
-            self.attempts += 1
-            raise TransactionAborted("the record is too large")
-
-    outbox, topics = Outbox(), Refusing()
-    admin = SimpleNamespace(describe=topics.describe, written=topics.written_ends)
-    publishing = Publishing(outbox, topics, admin, lambda: SINKS, pytest.fail, lambda: None)
+def test_what_is_pending_is_published_before_the_end(world: World) -> None:
+    publishing = world.publishing()
     publishing.fence()
     publishing.start()
-    publishing.wake()
-    deadline = time.monotonic() + 30
-    while publishing.problem is None and time.monotonic() < deadline:
-        time.sleep(0.05)
+    world.commit(1, Q1=["1"])
     publishing.stop()
-    assert publishing.problem == "the record is too large"
-    assert 2 <= topics.attempts <= 4
+    assert world.values(A) == [b"1"]
+
+
+def test_publishing_to_a_topic_is_paused_while_it_must_not_change(world: World, started: Publishing) -> None:
+    with started.paused([A]) as paused:
+        assert paused
+        world.commit(1, Q1=["1"])
+        started.wake()
+        time.sleep(0.2)
+        assert world.values(A) == []
+    assert eventually(lambda: world.values(A) == [b"1"])

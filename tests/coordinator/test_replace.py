@@ -1,15 +1,12 @@
 """CREATE OR REPLACE and ALTER: a query goes on from where it is, with another plan."""
 
-from holdfast.app import Service
 from holdfast.catalog.commands import encode_command
-from holdfast.config import Settings
 from holdfast.planner.commands import commands_for
-from holdfast.runtime.spark.session import Sessions
-from holdfast.runtime.store.duckdb.store import open_store
-from holdfast.sql.bind import bind
-from holdfast.sql.parse import statements
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.syntax.parse import statements
 
-from .running import records, rows, run, states, wait
+from .running import records, rows, run, states
+from .servers import Servers
 
 SETUP = """
 CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = '{0}_s', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
@@ -27,44 +24,41 @@ SHOWN = """CREATE OR REPLACE TABLE per_id WITH (KAFKA_TOPIC = '{0}_per_id') AS
   SELECT id, SUM(n) AS n, UCASE(id) AS name FROM big WHERE tens < 100 GROUP BY id;"""
 
 
-def test_a_query_goes_on_with_another_plan(settings: Settings, sessions: Sessions) -> None:
-    name, folder = str(settings.service_id), settings.data_dir / "store"
-    service = Service(settings, sessions, open_store(folder))
-    try:
-        run(service, SETUP.format(name))
-        wait(lambda: (rows(service, "per_id"), rows(service, "names")), ({("a", 2)}, {("a", 7)}))
-        before = states(service)
-        run(service, BIGGER.format(name))
-        run(service, "INSERT INTO s (id, n) VALUES ('a', 3); INSERT INTO s (id, n) VALUES ('b', 4);")
-        wait(lambda: rows(service, "per_id"), {("a", 2), ("b", 4)})
-        run(service, SHOWN.format(name) + "ALTER TABLE t ADD COLUMN note STRING;")
-        run(service, "INSERT INTO s (id, n) VALUES ('b', 20);")
-        run(service, "INSERT INTO s (id, n) VALUES ('b', 5); INSERT INTO t (id, n, note) VALUES ('b', 8, 'new');")
-        # Rows that were there have nothing in the new column until they change.
-        wait(lambda: rows(service, "per_id"), {("a", 2, None), ("b", 9, "B")})
-        wait(lambda: rows(service, "t"), {("a", 7, None), ("b", 8, "new")})
-        wait(lambda: rows(service, "names"), {("a", 7), ("b", 8)})
-        assert states(service) == before
-        # As a crash leaves it: the command is written, and nothing else of it is done.
-        text = f"CREATE OR REPLACE TABLE names WITH (KAFKA_TOPIC = '{name}_names') AS SELECT id, n, note FROM t;"
-        (parsed,) = statements(text)
-        (command,) = commands_for(bind(parsed.statement, service.catalog, {}), text=parsed.text, number=99)
-        service._log.append(*encode_command(command))
-    finally:
-        service.stop()
+def test_a_query_goes_on_with_another_plan(servers: Servers) -> None:
+    name = str(servers.settings.service_id)
+    service = servers.start()
+    run(service, SETUP.format(name))
+    assert (rows(service, "per_id"), rows(service, "names")) == ({("a", 2)}, {("a", 7)})
+    before = states(service)
+    run(service, BIGGER.format(name))
+    run(service, "INSERT INTO s (id, n) VALUES ('a', 3); INSERT INTO s (id, n) VALUES ('b', 4);")
+    assert rows(service, "per_id") == {("a", 2), ("b", 4)}
+    run(service, SHOWN.format(name) + "ALTER TABLE t ADD COLUMN note STRING;")
+    run(service, "INSERT INTO s (id, n) VALUES ('b', 20);")
+    run(service, "INSERT INTO s (id, n) VALUES ('b', 5); INSERT INTO t (id, n, note) VALUES ('b', 8, 'new');")
+    # Rows that were there have nothing in the new column until they change.
+    assert rows(service, "per_id") == {("a", 2, None), ("b", 9, "B")}
+    assert rows(service, "t") == {("a", 7, None), ("b", 8, "new")}
+    assert rows(service, "names") == {("a", 7), ("b", 8)}
+    assert states(service) == before
+    # As a crash leaves it: the command is written, and nothing else of it is done.
+    text = f"CREATE OR REPLACE TABLE names WITH (KAFKA_TOPIC = '{name}_names') AS SELECT id, n, note FROM t;"
+    (parsed,) = statements(text)
+    (command,) = commands_for(bind(parsed.statement, service.catalog, {}), text=parsed.text, number=99)
+    service._log.append(*encode_command(command))
 
-    service = Service(settings, sessions, open_store(folder))
-    try:
-        assert states(service).keys() == before.keys()
-        run(service, "INSERT INTO s (id, n) VALUES ('a', 6); INSERT INTO t (id, n, note) VALUES ('c', 9, 'x');")
-        wait(lambda: rows(service, "per_id"), {("a", 8, "A"), ("b", 9, "B")})
-        wait(lambda: rows(service, "names"), {("a", 7, None), ("b", 8, None), ("c", 9, "x")})
-        wait(
-            lambda: [value for _, value in records(service, f"{name}_big")],
-            [b'{"N":2}', b'{"N":4,"TENS":40}', b'{"N":20,"TENS":200}', b'{"N":5,"TENS":50}', b'{"N":6,"TENS":60}'],
-        )
-        # New queries see the new columns, of old rows too.
-        run(service, "CREATE TABLE tens AS SELECT id, SUM(tens) AS tens, COUNT(*) AS c FROM big GROUP BY id;")
-        wait(lambda: rows(service, "tens"), {("a", 60, 2), ("b", 290, 3)})
-    finally:
-        service.stop()
+    service = servers.start()
+    assert states(service).keys() == before.keys()
+    run(service, "INSERT INTO s (id, n) VALUES ('a', 6); INSERT INTO t (id, n, note) VALUES ('c', 9, 'x');")
+    assert rows(service, "per_id") == {("a", 8, "A"), ("b", 9, "B")}
+    assert rows(service, "names") == {("a", 7, None), ("b", 8, None), ("c", 9, "x")}
+    assert [value for _, value in records(service, f"{name}_big")] == [
+        b'{"N":2}',
+        b'{"N":4,"TENS":40}',
+        b'{"N":20,"TENS":200}',
+        b'{"N":5,"TENS":50}',
+        b'{"N":6,"TENS":60}',
+    ]
+    # New queries see the new columns, of old rows too.
+    run(service, "CREATE TABLE tens AS SELECT id, SUM(tens) AS tens, COUNT(*) AS c FROM big GROUP BY id;")
+    assert rows(service, "tens") == {("a", 60, 2), ("b", 290, 3)}

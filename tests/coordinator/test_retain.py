@@ -1,21 +1,19 @@
 """On a running service: history is kept as long as is said, also over a restart, and a transaction keeps its time."""
 
-import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from holdfast.app import Service
-from holdfast.config import Settings
 from holdfast.errors import UnreadableTime
-from holdfast.runtime.spark.session import Sessions
-from holdfast.runtime.store.duckdb.store import open_store
-from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundSelect
-from holdfast.sql.bound_read import BoundRead
-from holdfast.sql.parse import parse
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.read.pull import BoundRead
+from holdfast.sql.read.select import BoundSelect
+from holdfast.sql.syntax.parse import parse
 
-from .running import rows, run, wait
+from .running import rows, run
+from .servers import Servers
 
 SETUP = """
 CREATE TABLE kept (id STRING PRIMARY KEY, n INT)
@@ -33,46 +31,41 @@ def ask(service: Service, text: str, transaction: str | None = None) -> tuple[li
     return [tuple(row.values()) for row in result.rows.to_pylist()], result.time
 
 
-def wait_forgotten(service: Service, text: str) -> UnreadableTime:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            ask(service, text)
-        except UnreadableTime as gone:
-            return gone
-        time.sleep(0.1)
-    raise AssertionError(f"still readable: {text}")
+def forgotten(servers: Servers, service: Service, text: str) -> UnreadableTime:
+    """Why something cannot be read once enough time has passed; each read moves the upper of what it reads."""
+    servers.let_pass()
+    with suppress(UnreadableTime):
+        ask(service, text)
+    servers.let_pass()
+    with pytest.raises(UnreadableTime) as gone:
+        ask(service, text)
+    return gone.value
 
 
-def test_the_past_of_a_table_is_kept_as_long_as_is_said(settings: Settings, sessions: Sessions) -> None:
-    folder = settings.data_dir / "store"
-    service = Service(settings, sessions, open_store(folder))
-    try:
-        run(service, SETUP.format(settings.service_id))
-        wait(lambda: (rows(service, "kept"), rows(service, "plain")), ({("a", 1)}, {("a", 1)}))
-        transaction = service.begin_transaction()
-        both = "SELECT k.n, p.n AS m FROM kept k JOIN plain p ON k.id = p.id"
-        found, at = ask(service, f"{both};", transaction)
-        assert found == [(1, 1)]
-        run(service, "INSERT INTO kept (id, n) VALUES ('a', 2); INSERT INTO plain (id, n) VALUES ('a', 2);")
-        wait(lambda: (rows(service, "kept"), rows(service, "plain")), ({("a", 2)}, {("a", 2)}))
-        time.sleep(2)
-        assert ask(service, f"{both};", transaction) == ([(1, 1)], at)
-        service.end_transaction(transaction, commits=False)
-        gone = wait_forgotten(service, f"SELECT n FROM plain AS OF {at};")
-        assert gone.message == "could not find a valid timestamp for the query"
-        assert ask(service, f"SELECT n FROM kept AS OF {at};") == ([(1,)], at)
-        with pytest.raises(UnreadableTime):
-            ask(service, f"{both} AS OF {at};")
-    finally:
-        service.stop()
+def test_the_past_of_a_table_is_kept_as_long_as_is_said(servers: Servers) -> None:
+    service = servers.start()
+    run(service, SETUP.format(servers.settings.service_id))
+    assert (rows(service, "kept"), rows(service, "plain")) == ({("a", 1)}, {("a", 1)})
+    transaction = service.begin_transaction()
+    both = "SELECT k.n, p.n AS m FROM kept k JOIN plain p ON k.id = p.id"
+    found, at = ask(service, f"{both};", transaction)
+    assert found == [(1, 1)]
+    run(service, "INSERT INTO kept (id, n) VALUES ('a', 2); INSERT INTO plain (id, n) VALUES ('a', 2);")
+    assert (rows(service, "kept"), rows(service, "plain")) == ({("a", 2)}, {("a", 2)})
+    servers.let_pass(2)
+    assert rows(service, "plain") == {("a", 2)}
+    servers.let_pass(2)
+    assert ask(service, f"{both};", transaction) == ([(1, 1)], at)
+    service.end_transaction(transaction, commits=False)
+    gone = forgotten(servers, service, f"SELECT n FROM plain AS OF {at};")
+    assert gone.message == "could not find a valid timestamp for the query"
+    assert ask(service, f"SELECT n FROM kept AS OF {at};") == ([(1,)], at)
+    with pytest.raises(UnreadableTime):
+        ask(service, f"{both} AS OF {at};")
 
-    service = Service(settings, sessions, open_store(folder))
-    try:
-        wait(lambda: rows(service, "kept"), {("a", 2)})
-        time.sleep(2)
-        assert ask(service, f"SELECT n FROM kept AS OF {at};") == ([(1,)], at)
-        run(service, "ALTER TABLE kept RESET (RETAIN HISTORY);")
-        wait_forgotten(service, f"SELECT n FROM kept AS OF {at};")
-    finally:
-        service.stop()
+    service = servers.start()
+    assert rows(service, "kept") == {("a", 2)}
+    servers.let_pass(2)
+    assert ask(service, f"SELECT n FROM kept AS OF {at};") == ([(1,)], at)
+    run(service, "ALTER TABLE kept RESET (RETAIN HISTORY);")
+    forgotten(servers, service, f"SELECT n FROM kept AS OF {at};")

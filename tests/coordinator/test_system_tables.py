@@ -5,16 +5,15 @@ from typing import Any
 import pytest
 
 from holdfast.app import Service
-from holdfast.config import Settings
 from holdfast.errors import BindError, HoldfastError, NotSupported
-from holdfast.runtime.spark.session import Sessions
-from holdfast.runtime.store.duckdb.store import open_store
-from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundSelect, BoundSubscribe
-from holdfast.sql.bound_read import BoundRead
-from holdfast.sql.parse import parse
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.read.pull import BoundRead
+from holdfast.sql.read.select import BoundSelect
+from holdfast.sql.read.subscribe import BoundSubscribe
+from holdfast.sql.syntax.parse import parse
 
-from .running import run, wait
+from .running import run
+from .servers import Servers
 
 SETUP = """
 CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = '{0}_s', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
@@ -31,65 +30,57 @@ def ask(service: Service, text: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in result.rows.to_pylist()]
 
 
-def test_what_the_system_tables_tell(settings: Settings, sessions: Sessions) -> None:
-    folder = settings.data_dir / "store"
-    service = Service(settings, sessions, open_store(folder))
-    try:
-        subscribe = bind(
-            parse("SUBSCRIBE TO mz_catalog.mz_tables WITH (PROGRESS = false);")[0].statement, service.catalog
-        )
-        assert isinstance(subscribe, BoundSubscribe)
-        following = service.push(subscribe, {})
-        run(service, SETUP.format(settings.service_id))
-        changes = []
-        while not changes:
-            batch = following.next(60)
-            assert batch is not None
-            changes = [row for row in batch.rows.to_pylist() if row.get("r2") == "TOTALS" or "TOTALS" in row.values()]
-        assert ask(service, "SELECT id FROM mz_subscriptions;") == [(following.id,)]
-        service.close_push(following.id)
+def test_what_the_system_tables_tell(servers: Servers) -> None:
+    service = servers.start()
+    subscribe = bind(parse("SUBSCRIBE TO mz_catalog.mz_tables WITH (PROGRESS = false);")[0].statement, service.catalog)
+    assert isinstance(subscribe, BoundSubscribe)
+    following = service.push(subscribe, {})
+    run(service, SETUP.format(servers.settings.service_id))
+    changes = []
+    while not changes:
+        batch = following.next(60)
+        assert batch is not None
+        changes = [row for row in batch.rows.to_pylist() if row.get("r2") == "TOTALS" or "TOTALS" in row.values()]
+    assert ask(service, "SELECT id FROM mz_subscriptions;") == [(following.id,)]
+    service.close_push(following.id)
 
-        (query,) = service.catalog.queries
-        assert ask(service, "SELECT name, type FROM mz_objects WHERE name <> 'PROCESSING_LOG' ORDER BY name;") == [
-            ("S", "stream"), ("TOTALS", "table"),
-        ]  # fmt: skip
-        assert ask(service, "SELECT name, query_id, retain_history_ms FROM MZ_CATALOG.mz_tables;") == [
-            ("TOTALS", query, 3_600_000)
-        ]
-        columns = "SELECT c.name, c.type, c.role FROM mz_columns c JOIN mz_tables t ON c.id = t.id ORDER BY c.position;"
-        assert ask(service, columns) == [("ID", "STRING", "KEY"), ("TOTAL", "INTEGER", "VALUE")]
-        wait(lambda: ask(service, "SELECT id, state FROM mz_internal.mz_queries;"), [(query, "RUNNING")])
-        ((name, since, upper),) = ask(service, "SELECT id, since, upper FROM mz_internal.mz_frontiers;")
-        assert name == "TOTALS"
-        assert 0 < since < upper
+    (query,) = service.catalog.queries
+    assert ask(service, "SELECT name, type FROM mz_objects WHERE name <> 'PROCESSING_LOG' ORDER BY name;") == [
+        ("S", "stream"), ("TOTALS", "table"),
+    ]  # fmt: skip
+    assert ask(service, "SELECT name, query_id, retain_history_ms FROM MZ_CATALOG.mz_tables;") == [
+        ("TOTALS", query, 3_600_000)
+    ]
+    columns = "SELECT c.name, c.type, c.role FROM mz_columns c JOIN mz_tables t ON c.id = t.id ORDER BY c.position;"
+    assert ask(service, columns) == [("ID", "STRING", "KEY"), ("TOTAL", "INTEGER", "VALUE")]
+    servers.let_pass()
+    assert ask(service, "SELECT id, state FROM mz_internal.mz_queries;") == [(query, "RUNNING")]
+    ((name, since, upper),) = ask(service, "SELECT id, since, upper FROM mz_internal.mz_frontiers;")
+    assert name == "TOTALS"
+    assert 0 < since < upper
 
-        run(service, "CREATE HOLD kept ON totals;")
-        assert ask(service, "SELECT h.name, o.on_id, s.automatic_advances FROM mz_holds h"
-                   " JOIN mz_hold_objects o ON o.hold_id = h.id JOIN mz_hold_status s ON s.id = h.id;") == [
-            ("KEPT", "TOTALS", 0)
-        ]  # fmt: skip
-        assert ask(service, "SELECT pinned_rows, pinned_bytes FROM mz_internal.mz_hold_status;") == [(0, 0)]
-        (at,) = ask(service, "SELECT `AT` FROM mz_holds;")[0]
-        assert since <= at
-        with pytest.raises(HoldfastError):
-            run(service, "CREATE HOLD wrong ON mz_tables;")
-        run(service, "DROP HOLD kept;")
-        assert ask(service, "SELECT COUNT(*) FROM mz_holds;") == [(0,)]
+    run(service, "CREATE HOLD kept ON totals;")
+    assert ask(service, "SELECT h.name, o.on_id, s.automatic_advances FROM mz_holds h"
+               " JOIN mz_hold_objects o ON o.hold_id = h.id JOIN mz_hold_status s ON s.id = h.id;") == [
+        ("KEPT", "TOTALS", 0)
+    ]  # fmt: skip
+    assert ask(service, "SELECT pinned_rows, pinned_bytes FROM mz_internal.mz_hold_status;") == [(0, 0)]
+    (at,) = ask(service, "SELECT `AT` FROM mz_holds;")[0]
+    assert since <= at
+    with pytest.raises(HoldfastError):
+        run(service, "CREATE HOLD wrong ON mz_tables;")
+    run(service, "DROP HOLD kept;")
+    assert ask(service, "SELECT COUNT(*) FROM mz_holds;") == [(0,)]
 
-        with pytest.raises(NotSupported, match="cannot read the system table"):
-            run(service, "CREATE TABLE copy AS SELECT id, name FROM mz_tables;")
-        with pytest.raises(BindError):
-            run(service, "DROP TABLE mz_tables;")
-        with pytest.raises(HoldfastError):
-            run(service, "INSERT INTO mz_tables (id) VALUES ('x');")
-    finally:
-        service.stop()
+    with pytest.raises(NotSupported, match="cannot read the system table"):
+        run(service, "CREATE TABLE copy AS SELECT id, name FROM mz_tables;")
+    with pytest.raises(BindError):
+        run(service, "DROP TABLE mz_tables;")
+    with pytest.raises(HoldfastError):
+        run(service, "INSERT INTO mz_tables (id) VALUES ('x');")
 
-    service = Service(settings, sessions, open_store(folder))
-    try:
-        assert ask(service, "SELECT COUNT(*) FROM mz_tables;") == [(1,)]
-        run(service, "DROP TABLE totals;")
-        assert ask(service, "SELECT COUNT(*) FROM mz_tables;") == [(0,)]
-        wait(lambda: ask(service, "SELECT COUNT(*) FROM mz_queries;"), [(0,)])
-    finally:
-        service.stop()
+    service = servers.start()
+    assert ask(service, "SELECT COUNT(*) FROM mz_tables;") == [(1,)]
+    run(service, "DROP TABLE totals;")
+    assert ask(service, "SELECT COUNT(*) FROM mz_tables;") == [(0,)]
+    assert ask(service, "SELECT COUNT(*) FROM mz_queries;") == [(0,)]

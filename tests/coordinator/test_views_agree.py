@@ -1,11 +1,9 @@
 """A view that is computed when it is read and one that is kept as its inputs change give the same, at every time."""
 
 from holdfast.app import Service
-from holdfast.config import Settings
-from holdfast.runtime.spark.session import Sessions
-from holdfast.runtime.store.duckdb.store import open_store
 
-from .running import rows, run, wait
+from .running import rows, run
+from .servers import Servers
 from .test_materialized import ask
 
 SETUP = """
@@ -37,29 +35,22 @@ def agree(service: Service, times: list[int]) -> None:
             assert ask(service, f"SELECT * FROM {name} AS OF {at};")[0] == computed, (name, at)
 
 
-def test_views_that_are_computed_and_views_that_are_kept_agree(settings: Settings, sessions: Sessions) -> None:
-    folder = settings.data_dir / "store"
-    service = Service(settings, sessions, open_store(folder))
-    try:
-        run(service, SETUP.format(settings.service_id))
-        run(service, CHANGES[0])
-        wait(lambda: (rows(service, "t"), rows(service, "names")), ({("a", "x", 1)}, {("x", "ex")}))
-        for name in VIEWS:
-            run(service, f"CREATE MATERIALIZED VIEW {name} WITH (RETAIN HISTORY FOR '1h') AS SELECT * FROM as_{name};")
-        wait(lambda: [len(rows(service, name)) for name in VIEWS], [0, 1, 1])
-        times = []
-        for text, seen in zip(CHANGES[1:], SEEN, strict=True):
-            run(service, text)
-            wait(lambda seen=seen: seen in rows(service, "t") | rows(service, "names"), True)
-            times.append(ask(service, "SELECT * FROM named JOIN filtered ON named.id = filtered.id;")[1])
-        wait(lambda: rows(service, "filtered"), {("a", 6), ("c", 18)})
+def test_views_that_are_computed_and_views_that_are_kept_agree(servers: Servers) -> None:
+    service = servers.start()
+    run(service, SETUP.format(servers.settings.service_id))
+    run(service, CHANGES[0])
+    assert (rows(service, "t"), rows(service, "names")) == ({("a", "x", 1)}, {("x", "ex")})
+    for name in VIEWS:
+        run(service, f"CREATE MATERIALIZED VIEW {name} WITH (RETAIN HISTORY FOR '1h') AS SELECT * FROM as_{name};")
+    assert [len(rows(service, name)) for name in VIEWS] == [0, 1, 1]
+    times = []
+    for text, seen in zip(CHANGES[1:], SEEN, strict=True):
+        run(service, text)
+        assert seen in rows(service, "t") | rows(service, "names")
         times.append(ask(service, "SELECT * FROM named JOIN filtered ON named.id = filtered.id;")[1])
-        assert len({frozenset(ask(service, f"SELECT * FROM as_named AS OF {at};")[0]) for at in times}) > 2
-        agree(service, times)
-    finally:
-        service.stop()
-    service = Service(settings, sessions, open_store(folder))
-    try:
-        agree(service, times)
-    finally:
-        service.stop()
+    assert rows(service, "filtered") == {("a", 6), ("c", 18)}
+    times.append(ask(service, "SELECT * FROM named JOIN filtered ON named.id = filtered.id;")[1])
+    assert len({frozenset(ask(service, f"SELECT * FROM as_named AS OF {at};")[0]) for at in times}) > 2
+    agree(service, times)
+    service = servers.start()
+    agree(service, times)

@@ -1,4 +1,4 @@
-"""Connections that break where it hurts: within a snapshot, and between changes and the progress that ends them."""
+"""Connections that break at critical points: within a snapshot, and between changes and their progress."""
 
 import random
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import httpx
 
 
 class Cuts:
-    """How often which kind of cut was made, by all connections together."""
+    """Counts the cuts of each kind, over all connections."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -25,7 +25,7 @@ class Cuts:
 
 
 class CuttingTransport(httpx.BaseTransport):
-    """A transport whose answers of /query-stream may break off."""
+    """A transport whose responses of /query-stream may break off."""
 
     def __init__(self, cuts: Cuts, seed: int, chance: float) -> None:
         self._inner = httpx.HTTPTransport()
@@ -35,8 +35,8 @@ class CuttingTransport(httpx.BaseTransport):
         response = self._inner.handle_request(request)
         if request.url.path != "/query-stream" or response.status_code != 200:
             return response
-        asks_for_snapshot = b"SNAPSHOT = false" not in request.content
-        stream = Breaking(response.stream, self._cuts, self._random, self._chance, snapshot=asks_for_snapshot)
+        with_snapshot = b"SNAPSHOT = false" not in request.content
+        stream = Breaking(response.stream, self._cuts, self._random, self._chance, snapshot=with_snapshot)
         return httpx.Response(200, headers=response.headers, stream=stream)
 
     def close(self) -> None:
@@ -44,7 +44,7 @@ class CuttingTransport(httpx.BaseTransport):
 
 
 class Breaking(httpx.SyncByteStream):
-    """Looks at the lines as they come, and breaks off after a row that nothing has ended yet."""
+    """Reads lines as they arrive, and may break off after a row before its progress or snapshot end."""
 
     def __init__(
         self, inner: httpx.SyncByteStream, cuts: Cuts, chances: random.Random, chance: float, *, snapshot: bool

@@ -13,15 +13,14 @@ from .topics import SECONDS, producer
 
 KEYS = [f"k{n:02}" for n in range(40)]
 RISING = set(KEYS[::4])
-"""Keys whose sums grow beyond any limit; those of the others go up and down."""
+"""Keys whose sums grow beyond any limit; the sums of the others go up and down."""
 TAGS = ("a", "b", "c", "d")
-BATCHES_PER_SECOND = 3.0
 NOT_JSON = b'{"n": 1, "x'
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A record that is in a topic for good. A value is what the JSON says, None a tombstone, bytes are not JSON."""
+    """A committed record. Its value is the decoded JSON, None for a tombstone, bytes when it is not JSON."""
 
     topic: str
     partition: int
@@ -32,13 +31,15 @@ class Written:
 
 
 class Load:
-    """Writes until it is stopped; `written` is the truth that results are compared with."""
+    """Writes until it is stopped; `written` has the records that results are compared with."""
 
-    def __init__(self, kafka: str, events: str, facts: str, *, seed: int, number: int = 0) -> None:
-        """`number` is where the numbers of the records begin."""
+    def __init__(
+        self, kafka: str, events: str, facts: str, *, seed: int, number: int = 0, batches_per_second: float = 3.0
+    ) -> None:
+        """`number` is the number of the first record."""
         self.events, self.facts = events, facts
         self._random = random.Random(seed)
-        self._pause = 1 / BATCHES_PER_SECOND
+        self._pause = 1 / batches_per_second
         self._plain = producer(kafka)
         self._transactional = producer(kafka, f"load-{events}")
         self._written: list[Written] = []
@@ -52,20 +53,20 @@ class Load:
         self._thread.start()
 
     def halt(self) -> None:
-        """End after the batch that is being written, however that ends."""
+        """Stop after the current batch, whether it succeeds or not."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(2 * SECONDS)
 
     def stop(self) -> None:
-        """End, with everything written."""
+        """Stop, and fail if a batch has failed."""
         self.halt()
         assert not self._thread.is_alive(), "the load did not stop"
         if self._failure is not None:
             raise AssertionError("the load failed") from self._failure
 
     def written(self) -> Sequence[Written]:
-        """What is in the topics, with no batch under way."""
+        """All committed records, while no batch is being written."""
         with self._turn:
             assert self._failure is None, f"the load failed: {self._failure}"
             return list(self._written)
@@ -104,7 +105,7 @@ class Load:
 
             encoded = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
             to.produce(topic, encoded, key, on_delivery=note)
-        assert to.flush(SECONDS) == 0, "Kafka did not take a batch"
+        assert to.flush(SECONDS) == 0, "Kafka did not accept a batch"
         assert len(delivered) == len(batch)
         return delivered
 

@@ -1,7 +1,7 @@
-"""The queries under test, and what they must give: computed in Python from what was written.
+"""The queries under test, and their expected results, computed in Python from the written records.
 
 A stream's rows have an order per key. A table has one state per key after each record, None while it has no row; a tick
-may pass over states but never shows one that was not, nor goes back.
+may skip states, but never shows a state that did not exist or goes back.
 """
 
 import json
@@ -47,7 +47,7 @@ LATER = {
     "EXTRA_CHAIN": "CREATE STREAM extra_chain WITH (KAFKA_TOPIC = '{0}_extra_chain') AS "
     "SELECT k, n FROM chained EMIT CHANGES;",
 }
-"""Queries that are created while the others run, by the names of their objects."""
+"""Queries that are created while the others run, by object name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,11 @@ class StreamRow:
 
 @dataclass
 class Model:
-    """What every object must be, after all that was written."""
+    """The expected contents of every object after all written records."""
 
     streams: dict[str, list[StreamRow]] = field(default_factory=dict)
     states: dict[str, dict[str, list[Row | None]]] = field(default_factory=dict)
-    """Of tables whose keys' states have one order: every state of each key, oldest first."""
+    """For tables whose keys change in a defined order: every state of each key, oldest first."""
     tables: dict[str, dict[str, Row]] = field(default_factory=dict)
     undecodable: set[tuple[str, int, int]] = field(default_factory=set)
 
@@ -143,18 +143,18 @@ def counts(rows: Iterable[StreamRow]) -> dict[str, list[Row | None]]:
 def shown(
     states: Mapping[str, Sequence[Row | None]], where: Callable[[Row], bool], columns: Sequence[str]
 ) -> dict[str, list[Row | None]]:
-    """The states of a table that shows some rows and columns of another."""
+    """The states of a table that selects rows and columns of another."""
     return {
         key: [{c: row[c] for c in columns} if row is not None and where(row) else None for row in rows]
         for key, rows in states.items()
     }
 
 
-# ---- comparing
+# ---- comparison
 
 
 def check_stream(name: str, records: Sequence[Record], expected: Sequence[StreamRow], *, whole: bool) -> None:
-    """Every row once, in order per key, in its key's partition, with its time; with `whole`, none is lacking."""
+    """Every row once, in order per key, in its key's partition, with its time; with `whole`, none is missing."""
     got: dict[str | None, list[StreamRow]] = {}
     for r in sorted(records, key=lambda r: (r.partition, r.offset)):
         got.setdefault(r.key, []).append(StreamRow(r.key or "", json.loads(r.value or b""), r.timestamp, r.partition))
@@ -178,7 +178,7 @@ def wrong_row(name: str, key: str | None, at: int, rows: Sequence[StreamRow], wa
 
 
 def check_changelog(name: str, records: Sequence[Record], states: Mapping[str, Sequence[Row | None]]) -> None:
-    """Each key's records are states that it had, in their order; no tombstone where there was no row."""
+    """Each key's records are states that it had, in order; no tombstone where there was no row."""
     at: dict[str, int] = {}
     last: dict[str, Row | None] = {}
     for record in sorted(records, key=lambda r: (r.partition, r.offset)):
@@ -187,16 +187,16 @@ def check_changelog(name: str, records: Sequence[Record], states: Mapping[str, S
         assert row is not None or last.get(key) is not None, f"{name}: a tombstone for {key}, which has no row"
         assert row != last.get(key), f"{name}: {key} gets {row} again"
         of_key = states.get(key, [])
-        place = next((n for n in range(at.get(key, 0), len(of_key)) if of_key[n] == row), None)
-        assert place is not None, (
+        position = next((n for n in range(at.get(key, 0), len(of_key)) if of_key[n] == row), None)
+        assert position is not None, (
             f"{name}: {key} gets {row} at {record.partition}:{record.offset}, which is not a state after "
             f"{of_key[max(0, at.get(key, 0) - 1) : at.get(key, 0) + 3]}"
         )
-        at[key], last[key] = place + 1, row
+        at[key], last[key] = position + 1, row
 
 
 def check_counts(name: str, records: Sequence[Record]) -> None:
-    """For aggregates whose keys gather from several partitions: counts only grow."""
+    """For aggregates whose keys have records in several partitions: counts only grow."""
     last: dict[str | None, int] = {}
     for record in sorted(records, key=lambda r: (r.partition, r.offset)):
         count = json.loads(record.value or b"{}").get("C", 0)
@@ -205,7 +205,7 @@ def check_counts(name: str, records: Sequence[Record]) -> None:
 
 
 def folded(records: Sequence[Record]) -> dict[str, Row]:
-    """The table that a changelog topic is."""
+    """The table that a changelog topic represents."""
     rows: dict[str, Row] = {}
     for record in sorted(records, key=lambda r: (r.partition, r.offset)):
         if record.value is None:

@@ -16,16 +16,16 @@ CATCH_UP_SECONDS = 180.0
 DYING_SECONDS = 240.0
 
 CHUNKED = {"transaction_rows": "150"}
-"""Most ticks then need several transactions."""
+"""With this setting, most ticks need several transactions."""
 LARGE = {"small_tick_records": "100", "max_records_per_tick": "1000"}
-"""What piles up while a server is down is then read by Spark, in several ticks."""
+"""With these settings, Spark reads what accumulates while a server is down, in several ticks."""
 
 
 class Rig:
-    """Runs the server through its deaths; `objects` are those that must be there."""
+    """Runs a server through its crashes; `objects` are those that must exist."""
 
-    def __init__(self, server: Server, *, seed: int, number: int = 0) -> None:
-        """A `number` of the first record that is not 0 goes on with topics that are there."""
+    def __init__(self, server: Server, *, seed: int, number: int = 0, batches_per_second: float = 3.0) -> None:
+        """With a `number` other than 0, the load continues in topics that exist."""
         assert server.kafka is not None
         self.server, self.kafka, self.prefix = server, server.kafka, server.service_id
         self.objects = {"EVENTS", "FACTS", "BIG", "CHAINED", "TOTALS", "LOW_TOTALS", "BY_TAG", "GOOD_FACTS"}
@@ -33,7 +33,7 @@ class Rig:
         topics = (f"{self.prefix}_events", f"{self.prefix}_facts")
         if not number:
             create_topics(self.kafka, *topics)
-        self.load = Load(self.kafka, *topics, seed=seed, number=number)
+        self.load = Load(self.kafka, *topics, seed=seed, number=number, batches_per_second=batches_per_second)
 
     def __enter__(self) -> "Rig":
         return self
@@ -42,14 +42,14 @@ class Rig:
         self.load.halt()
 
     def begin(self, crash: str | None = None) -> None:
-        """The first start: create everything, then let the load begin."""
+        """The first start: create everything, then start the load."""
         assert self.start(crash), self.server.log()
         self.declare()
 
     def declare(self) -> None:
-        """Create everything in a server that runs, then let the load begin."""
+        """Create everything in a running server, then start the load."""
         self.server.sql(QUERIES.format(self.prefix))
-        # A bad record is told of once by all queries that run, and once more by each that catches up later.
+        # A bad record is logged once for all running queries, and once more by each query that backfills later.
         wait_for("all queries run", self._all_run, CATCH_UP_SECONDS)
         self.load.start()
 
@@ -57,9 +57,9 @@ class Rig:
         return all(query["state"] == "RUNNING" for query in self.server.queries().values())
 
     def start(self, crash: str | None = None, *, after: str = "", **settings: str) -> bool:
-        """Start, with settings of this one start, and meanwhile compare what the process before had published.
+        """Start with settings for this start only, and meanwhile check what the previous process published.
 
-        Gives whether the server answers: one that is armed, or is being killed, may die before it does.
+        Returns whether the server responds: one that is armed, or is being killed, may die first.
         """
         began = time.monotonic()
         self.server.settings = {**CHUNKED, **settings}
@@ -76,7 +76,7 @@ class Rig:
     # -- statements that a crash interrupts ------------------------------------------------------------
 
     def create(self, name: str) -> bool:
-        """Issue a CREATE; False when the server died before it answered."""
+        """Run a CREATE; False if the server died before it responded."""
         try:
             self.server.sql(LATER[name].format(self.prefix))
         except httpx.TimeoutException:
@@ -87,7 +87,7 @@ class Rig:
         return True
 
     def ensure(self, names: Sequence[str]) -> bool:
-        """Have these objects, each perhaps created in vain before; False when the server died meanwhile."""
+        """Create the objects that do not exist; False if the server died meanwhile."""
         try:
             present = self.server.objects()
         except httpx.TransportError:
@@ -105,7 +105,7 @@ class Rig:
         return f"{self.prefix}_{name.lower()}"
 
     def check_so_far(self, after: str) -> None:
-        """What the sinks have now is right as far as it goes."""
+        """Check that everything published so far is correct."""
         found = {name: read(self.kafka, self.sink(name)) for name in self.objects - {"EVENTS", "FACTS", "BY_TAG"}}
         model = Model.of(self.load.written())
         for name, records in sorted(found.items()):
@@ -122,11 +122,11 @@ class Rig:
         return model
 
     def compare(self, model: Model) -> None:
-        """Wait until the server has come as far as the model, and compare everything."""
+        """Wait until the server has caught up with the model, and compare everything."""
         try:
             self._compare(model)
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{self._told()}\n{self.server.log()}") from None
+            raise AssertionError(f"{error}\n{self._query_states()}\n{self.server.log()}") from None
 
     def _compare(self, model: Model) -> None:
         assert self.server.objects() >= self.objects
@@ -164,12 +164,12 @@ class Rig:
 
     def _check_processing_log(self, model: Model) -> None:
         records = read(self.kafka, f"_holdfast_{self.prefix}_processing_log")
-        told = [json.loads(record.value or b"") for record in records]
-        places = sorted((row["TOPIC"], row["PARTITION"], row["OFFSET"]) for row in told if row["OFFSET"] is not None)
-        assert places == sorted(model.undecodable), "the processing log has not each bad record once"
+        rows = [json.loads(record.value or b"") for record in records]
+        logged = sorted((row["TOPIC"], row["PARTITION"], row["OFFSET"]) for row in rows if row["OFFSET"] is not None)
+        assert logged == sorted(model.undecodable), "the processing log does not have each bad record once"
 
     def rows(self, table: str) -> dict[str, Any]:
-        """A table as a pull gives it: by key, the other columns by name."""
+        """A table as a pull query returns it: by key, the other columns by name."""
         columns = COLUMNS[table]
         try:
             pulled = self.server.pull(f"SELECT {', '.join(columns)} FROM {table};")
@@ -179,7 +179,7 @@ class Rig:
         assert len(rows) == len(pulled), f"{table} has a key twice: {pulled}"
         return rows
 
-    def _told(self) -> str:
+    def _query_states(self) -> str:
         try:
             states = {name: (query["state"], query["reason"]) for name, query in self.server.queries().items()}
             return f"queries: {states}"

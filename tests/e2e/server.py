@@ -1,4 +1,4 @@
-"""A real server as a child process: started, asked over HTTP, killed, and started again in its folder."""
+"""A real server as a child process: started, queried over HTTP, killed, and restarted in its folder."""
 
 import json
 import os
@@ -17,10 +17,10 @@ import httpx
 import psutil
 
 START_SECONDS = 150.0
-"""Spark takes some 10 s to start on a quiet machine; the machines of tests are not quiet."""
+"""Spark takes about 10 s to start on an idle machine; test machines are not idle."""
 ANSWER_SECONDS = 120.0
 MARK = "\n==== "
-"""What begins each start in the log."""
+"""Marks each start in the log."""
 SMALL = {"spark_driver_memory": "1g", "store_memory": "512MB"}
 """Settings that let several servers share a machine."""
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Refused(Exception):
-    """The server's answer to a request that it did not take."""
+    """The server rejected a request."""
 
 
 def free_port() -> int:
@@ -38,7 +38,7 @@ def free_port() -> int:
 
 
 def wait_for(what: str, found: Callable[[], T | None], seconds: float = 60.0, every: float = 0.2) -> T:
-    """What `found` gives once it is true; an error that says `what` when it never is."""
+    """Poll `found` until it returns something true, and return that; fail with `what` after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         value = found()
@@ -51,19 +51,19 @@ def wait_for(what: str, found: Callable[[], T | None], seconds: float = 60.0, ev
 
 @dataclass
 class Server:
-    """One data folder and the process that serves it, now or again later."""
+    """A data folder and the process that serves it, across restarts."""
 
     data_dir: Path
     kafka: str | None
     service_id: str
     settings: Mapping[str, str] = field(default_factory=dict)
-    """More settings, each given as an environment variable."""
+    """More settings, each passed as an environment variable."""
     broker_port: int | None = None
-    """Of a server with a broker of its own, when `kafka` is that broker's address."""
+    """Set for a server with an embedded broker, whose address is `kafka`."""
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
     family: list[psutil.Process] = field(default_factory=list)
-    """What the last process had started, as of the last look."""
+    """The child processes of the last process, as of the last `look_at_family`."""
 
     @property
     def url(self) -> str:
@@ -74,16 +74,16 @@ class Server:
         return self.data_dir.with_name(f"{self.data_dir.name}.log")
 
     def log(self) -> str:
-        """The end of what the processes of this folder have said."""
+        """The last lines that the processes of this folder have written."""
         return self.log_file.read_text("utf-8", errors="replace")[-6000:] if self.log_file.exists() else ""
 
     def log_of_last_start(self) -> str:
         return self.log().rpartition(MARK)[2]
 
-    # -- life ----------------------------------------------------------------------------------------
+    # -- processes -----------------------------------------------------------------------------------
 
     def launch(self, *flags: str, crash: str | None = None) -> subprocess.Popen[bytes]:
-        """Start the process and do not wait for it."""
+        """Start the process without waiting for it."""
         assert not self.alive, "the server is running"
         command = [str(Path(sys.executable).with_name("holdfast")), "start", "--data-dir", str(self.data_dir)]
         command += ["--service-id", self.service_id, "--http-port", str(self.port), *flags]
@@ -91,15 +91,15 @@ class Server:
             command += ["--broker-port", str(self.broker_port)]
         elif self.kafka is not None:
             command += ["--kafka", self.kafka]
-        told = {f"HOLDFAST_{name.upper()}": value for name, value in {**SMALL, **self.settings}.items()}
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+        settings = {f"HOLDFAST_{name.upper()}": value for name, value in {**SMALL, **self.settings}.items()}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
         armed = {"HOLDFAST_CRASH": crash} if crash else {}
         with self.log_file.open("ab") as log:
             log.write(f"{MARK}{' '.join(command)} {armed}\n".encode())
             log.flush()
             self.process = subprocess.Popen(
                 command,
-                env={**kept, **told, **armed},
+                env={**inherited, **settings, **armed},
                 cwd=self.log_file.parent,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -110,12 +110,12 @@ class Server:
         return self.process
 
     def start(self, *flags: str, crash: str | None = None) -> None:
-        """Start, and return once requests are answered."""
+        """Start, and return once the server responds."""
         process = self.launch(*flags, crash=crash)
         assert self.wait_ready(), f"the server ended with status {process.poll()}:\n{self.log()}"
 
     def wait_ready(self) -> bool:
-        """Wait until requests are answered; False when the process ends before."""
+        """Wait until the server responds; False if the process ends first."""
         deadline = time.monotonic() + START_SECONDS
         while not self._answers():
             if not self.alive:
@@ -138,25 +138,25 @@ class Server:
         return self.process is not None and self.process.poll() is None
 
     def look_at_family(self) -> list[psutil.Process]:
-        """Note every process below the server's, to tell later whether they are gone."""
+        """Record all child processes, to check later whether they have ended."""
         if self.process is not None and self.alive:
             with suppress(psutil.NoSuchProcess):
                 self.family = psutil.Process(self.process.pid).children(recursive=True)
         return self.family
 
-    def left_behind(self) -> list[psutil.Process]:
-        """What the server had started and still runs."""
+    def survivors(self) -> list[psutil.Process]:
+        """The child processes of the server that are still running."""
         return [p for p in self.family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
     def kill(self) -> None:
-        """SIGKILL, as a failing machine does it."""
+        """Send SIGKILL, which simulates a crash."""
         if self.process is not None and self.alive:
             self.look_at_family()
             self.process.kill()
             self.process.wait(30)
 
     def wait_ended(self, seconds: float) -> int:
-        """The exit status of a process that is to end by itself; a signal's number is negative."""
+        """Wait for a process to end by itself; returns its exit status, negative for a signal."""
         assert self.process is not None
         try:
             return self.process.wait(seconds)
@@ -164,16 +164,16 @@ class Server:
             raise AssertionError(f"the server still runs after {seconds:.0f} s:\n{self.log()}") from None
 
     def terminate(self, seconds: float = 60.0) -> int:
-        """SIGTERM; gives the exit status."""
+        """SIGTERM; returns the exit status."""
         assert self.process is not None
         self.look_at_family()
         self.process.send_signal(signal.SIGTERM)
         return self.wait_ended(seconds)
 
     def clean_up(self) -> None:
-        """End everything that was started here, whatever the test left."""
+        """Stop everything that was started, whatever the test left running."""
         self.kill()
-        for process in self.left_behind():
+        for process in self.survivors():
             try:
                 process.wait(10)
             except psutil.TimeoutExpired:
@@ -197,7 +197,7 @@ class Server:
         return [json.loads(line) for line in answer.text.splitlines()[1:]]
 
     def push(self, text: str, enough: Callable[[list[Any]], bool], seconds: float = 60.0) -> list[Any]:
-        """The rows of a push query from the earliest on, until there are enough of them."""
+        """The rows of a push query with `earliest`, until there are enough of them."""
         rows: list[Any] = []
         deadline = time.monotonic() + seconds
         body = {"sql": text, "properties": {"auto.offset.reset": "earliest"}}
@@ -220,14 +220,14 @@ class Server:
         return {found["name"] for found in (*streams["streams"], *tables["tables"])}
 
     def queries(self) -> dict[str, dict[str, Any]]:
-        """What SHOW QUERIES tells, by the name of the sink."""
-        (told,) = self.sql("SHOW QUERIES;")
-        return {sink: query for query in told["queries"] for sink in query["sinks"]}
+        """The rows of SHOW QUERIES, by the name of the sink."""
+        (shown,) = self.sql("SHOW QUERIES;")
+        return {sink: query for query in shown["queries"] for sink in query["sinks"]}
 
 
 @contextmanager
 def servers(folder: Path, kafka: str | None) -> Iterator[Callable[..., Server]]:
-    """Makes servers below a folder; all are ended with the block."""
+    """Creates servers below a folder; all are stopped when the block ends."""
     made: list[Server] = []
 
     def make(service_id: str, name: str = "data", **settings: str) -> Server:
@@ -243,5 +243,5 @@ def servers(folder: Path, kafka: str | None) -> Iterator[Callable[..., Server]]:
 
 
 def names_of(processes: Sequence[psutil.Process]) -> list[str]:
-    """For messages: which processes these are."""
+    """The command lines of processes, for messages."""
     return [" ".join(process.cmdline())[:120] for process in processes if process.is_running()]

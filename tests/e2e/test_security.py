@@ -1,4 +1,4 @@
-"""A cluster that takes only TLS and a password: every client of the server, and Spark's, comes in by the settings."""
+"""A cluster that requires TLS and a password: every client of the server, and Spark's, uses the settings."""
 
 import subprocess
 from collections.abc import Iterator
@@ -11,10 +11,11 @@ from holdfast.app import Service
 from holdfast.config import Settings, load
 from holdfast.errors import KafkaError
 from holdfast.jars import find_java
-from holdfast.kafka import admin as admins
 from holdfast.kafka import broker as brokers
-from holdfast.kafka.admin import Admin
 from holdfast.kafka.broker import EmbeddedBroker
+from holdfast.kafka.librdkafka import admin as admins
+from holdfast.kafka.librdkafka.admin import Admin
+from holdfast.kafka.librdkafka.cluster import KafkaCluster
 from holdfast.runtime.spark.session import Sessions
 from holdfast.runtime.store.duckdb.store import open_store
 from tests.coordinator.running import records, rows, run, wait
@@ -51,7 +52,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory, certificate: Path) -> Iterator[tuple[str, str]]:
-    """Two addresses of one broker: an open one, and one that is secured."""
+    """Two addresses of one broker: a plain one and a secured one."""
     port, patched = free_port(), pytest.MonkeyPatch()
     properties = brokers.PROPERTIES + SECURED.format(secured=port, keystore=certificate)
     patched.setattr(brokers, "PROPERTIES", properties)
@@ -70,8 +71,8 @@ def settings_for(folder: Path, address: str, certificate: Path, password: str) -
         "sasl.password": password,
         "ssl.ca.location": str(certificate.with_name("ca.pem")),
     }
-    told = {"data_dir": folder, "kafka": address, "kafka_properties": properties, "small_tick_records": 10}
-    return load(told, environment={})
+    options = {"data_dir": folder, "kafka": address, "kafka_properties": properties, "small_tick_records": 10}
+    return load(options, environment={})
 
 
 def test_every_client_uses_the_security_settings(
@@ -79,7 +80,7 @@ def test_every_client_uses_the_security_settings(
 ) -> None:
     open_address, secured = clusters
     settings = settings_for(tmp_path, secured, certificate, "a secret")
-    service = Service(settings, sessions, open_store(tmp_path / "store"))
+    service = Service(settings, sessions, open_store(tmp_path / "store"), KafkaCluster(settings))
     try:
         run(
             service,
@@ -88,7 +89,7 @@ def test_every_client_uses_the_security_settings(
             "CREATE STREAM doubled AS SELECT id, n * 2 AS n FROM s;",
         )
         wait(lambda: records(service, "DOUBLED"), [(b"a", b'{"N":2}')])
-        # More at once than the server's own consumer reads: they come by Spark's.
+        # More at once than the server's own consumer reads: Spark reads them.
         write(open_address, "s", [("b", b'{"n": 1}')] * 500)
         run(service, "CREATE TABLE totals AS SELECT id, SUM(n) AS total FROM s GROUP BY id;")
         wait(lambda: rows(service, "totals"), {("a", 1), ("b", 500)})
@@ -108,5 +109,5 @@ def test_a_cluster_that_refuses_says_why(
         settings = replace(settings, kafka_properties=properties)
     with pytest.raises(KafkaError) as refused:
         Admin(settings).topics()
-    told = str(refused.value)
-    assert ("uthentication" in told) if wrong == "password" else ("certificate" in told), told
+    message = str(refused.value)
+    assert ("uthentication" in message) if wrong == "password" else ("certificate" in message), message

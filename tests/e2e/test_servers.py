@@ -1,4 +1,4 @@
-"""One server and what it may meet: bad records, open transactions, lost topics, a second server, its end."""
+"""One server and what can happen to it: bad records, open transactions, lost topics, a second server, its end."""
 
 import json
 import time
@@ -60,16 +60,16 @@ def value(text: str) -> bytes:
     return json.dumps({"v": text}).encode()
 
 
-def test_a_record_that_cannot_be_decoded_is_skipped_and_told_of(server, kafka):
+def test_a_record_that_cannot_be_decoded_is_skipped_and_logged(server, kafka):
     create_topics(kafka, "poison", partitions=1)
     create_copy(server, "poison")
     write(kafka, "poison", [("a", value("one")), ("a", b"\xff not JSON"), ("a", value("two"))])
     rows = server.push(
         "SELECT * FROM PROCESSING_LOG EMIT CHANGES;", lambda rows: any(row[1] == "poison" for row in rows)
     )
-    (told,) = [row for row in rows if row[1] == "poison"]
-    assert told[:4] == ["POISON_COPY", "poison", 0, 1]
-    assert told[4] == "the record was skipped: the value is not UTF-8"
+    (logged,) = [row for row in rows if row[1] == "poison"]
+    assert logged[:4] == ["POISON_COPY", "poison", 0, 1]
+    assert logged[4] == "the record was skipped: the value is not UTF-8"
     wait_for("both good records", lambda: copied(kafka, "poison") == ["one", "two"])
     assert server.queries()["POISON_COPY"]["state"] == "RUNNING"
 
@@ -95,7 +95,7 @@ def test_records_of_aborted_and_open_transactions_are_not_read(server, kafka):
     wait_for("the rest", lambda: copied(kafka, "undecided") == ["before", "open", "behind"])
 
 
-def test_a_topic_made_anew_stops_its_query_and_no_other(server, kafka):
+def test_a_recreated_topic_stops_its_query_and_no_other(server, kafka):
     create_topics(kafka, "doomed", "healthy", partitions=1)
     create_copy(server, "doomed")
     create_copy(server, "healthy")
@@ -109,7 +109,7 @@ def test_a_topic_made_anew_stops_its_query_and_no_other(server, kafka):
     stopped = wait_for("an error", lambda: failed(server, "DOOMED_COPY"))
     assert "doomed" in stopped["reason"]
     write(kafka, "healthy", [("a", value("one"))])
-    wait_for("the other query goes on", lambda: copied(kafka, "healthy") == ["one"])
+    wait_for("the other query continues", lambda: copied(kafka, "healthy") == ["one"])
     assert server.queries()["HEALTHY_COPY"]["state"] == "RUNNING"
     assert len(copied(kafka, "doomed")) == 5
 
@@ -124,7 +124,7 @@ def failed(server: Server, sink: str) -> dict[str, str] | None:
     return query if query["state"] == "ERROR" else None
 
 
-def test_a_second_server_of_a_service_is_told_so(server, make_server):
+def test_a_second_server_of_a_service_is_refused(server, make_server):
     second = make_server(SERVICE, "second")
     second.launch()
     assert second.wait_ended(90) == 1
@@ -135,7 +135,7 @@ def test_a_second_server_of_a_service_is_told_so(server, make_server):
     assert server.sql("SHOW STREAMS;")
 
 
-def test_a_second_server_in_a_folder_is_told_so(server, make_server):
+def test_a_second_server_in_a_folder_is_refused(server, make_server):
     second = make_server(SERVICE)
     assert second.data_dir == server.data_dir
     second.launch()
@@ -168,18 +168,18 @@ def test_queries_created_after_a_crash_get_what_was_published_just_before_it(ser
 
 
 def test_a_restart_a_foreign_folder_and_a_rebuild(server, make_server, kafka):
-    create_topics(kafka, "kept")
+    create_topics(kafka, "nums")
     server.sql(
-        "CREATE STREAM kept (k STRING KEY, v INT) WITH (KAFKA_TOPIC = 'kept', VALUE_FORMAT = 'JSON');"
-        "CREATE STREAM kept_copy WITH (KAFKA_TOPIC = 'kept_copy') AS SELECT k, v + 1 AS v FROM kept EMIT CHANGES;"
-        "CREATE TABLE kept_sums AS SELECT k, SUM(v) AS s FROM kept GROUP BY k HAVING SUM(v) < 100 EMIT CHANGES;"
-        "CREATE TABLE kept_counts AS SELECT k, COUNT(*) AS c FROM kept_copy GROUP BY k EMIT CHANGES;"
+        "CREATE STREAM nums (k STRING KEY, v INT) WITH (KAFKA_TOPIC = 'nums', VALUE_FORMAT = 'JSON');"
+        "CREATE STREAM nums_copy WITH (KAFKA_TOPIC = 'nums_copy') AS SELECT k, v + 1 AS v FROM nums EMIT CHANGES;"
+        "CREATE TABLE nums_sums AS SELECT k, SUM(v) AS s FROM nums GROUP BY k HAVING SUM(v) < 100 EMIT CHANGES;"
+        "CREATE TABLE nums_counts AS SELECT k, COUNT(*) AS c FROM nums_copy GROUP BY k EMIT CHANGES;"
     )
-    write(kafka, "kept", [(f"k{n % 20}", json.dumps({"v": n}).encode()) for n in range(200)])
+    write(kafka, "nums", [(f"k{n % 20}", json.dumps({"v": n}).encode()) for n in range(200)])
 
     def pulled(of: Server) -> list[list[list[object]]]:
         try:
-            return [sorted(of.pull(f"SELECT * FROM {table};")) for table in ("kept_sums", "kept_counts")]
+            return [sorted(of.pull(f"SELECT * FROM {table};")) for table in ("nums_sums", "nums_counts")]
         except Refused as still_building:
             return [[[str(still_building)]], []]
 
@@ -201,12 +201,12 @@ def test_a_restart_a_foreign_folder_and_a_rebuild(server, make_server, kafka):
     foreign.start("--rebuild")
     wait_for("all is built again", lambda: pulled(foreign)[1])
     assert pulled(foreign) == before
-    write(kafka, "kept", [("k0", b'{"v": 1}')])
-    wait_for("and goes on", lambda: ["k0", 11] in pulled(foreign)[1])
+    write(kafka, "nums", [("k0", b'{"v": 1}')])
+    wait_for("and it continues", lambda: ["k0", 11] in pulled(foreign)[1])
     foreign.kill()
 
 
-def test_a_killed_server_with_its_own_broker_leaves_no_process_behind(tmp_path):
+def test_a_killed_server_with_its_own_broker_leaves_no_process_running(tmp_path):
     with servers(tmp_path, None) as make:
         alone = make("alone")
         alone.start()
@@ -215,7 +215,7 @@ def test_a_killed_server_with_its_own_broker_leaves_no_process_behind(tmp_path):
         check_nothing_left(alone, "after SIGKILL")
 
 
-def test_a_server_whose_spark_ends_says_so_and_goes_on_when_it_is_started_again(make_server, kafka):
+def test_a_server_whose_spark_ends_reports_it_and_continues_after_a_restart(make_server, kafka):
     server = make_server("sparkless")
     create_topics(kafka, "sparkless", partitions=1)
     server.start()
@@ -233,7 +233,7 @@ def test_a_server_whose_spark_ends_says_so_and_goes_on_when_it_is_started_again(
     server.kill()
 
 
-def test_a_server_whose_broker_ends_says_so_and_goes_on_when_it_is_started_again(tmp_path):
+def test_a_server_whose_broker_ends_reports_it_and_continues_after_a_restart(tmp_path):
     with servers(tmp_path, None) as make:
         server = make("brokerless")
         server.start()
@@ -256,7 +256,7 @@ def test_a_server_whose_broker_ends_says_so_and_goes_on_when_it_is_started_again
         wait_for("the next row is counted", lambda: server.pull("SELECT * FROM counts;") == [["a", 2]])
 
 
-def test_a_server_waits_for_kafka_and_goes_on_by_itself(tmp_path):
+def test_a_server_waits_for_kafka_and_continues_by_itself(tmp_path):
     own = EmbeddedBroker(load({"data_dir": tmp_path / "kafka"}, environment={}))
     own.start()
     try:
@@ -271,8 +271,8 @@ def test_a_server_waits_for_kafka_and_goes_on_by_itself(tmp_path):
             wait_for("and counted", lambda: server.pull("SELECT * FROM counts;") == [["a", 1]])
             own.stop()
             away_at = time.monotonic()
-            told = wait_for("the server says so", lambda: unwell(server))
-            assert "kafka" in told
+            problems = wait_for("the server reports it", lambda: unhealthy(server))
+            assert "kafka" in problems
             while time.monotonic() < away_at + AWAY_SECONDS:
                 assert server.pull("SELECT * FROM counts;") == [["a", 1]]
                 time.sleep(1)
@@ -280,18 +280,18 @@ def test_a_server_waits_for_kafka_and_goes_on_by_itself(tmp_path):
             write(own.bootstrap, "waiting", [("a", value("after"))])
             wait_for("the next row is copied", lambda: copied(own.bootstrap, "waiting") == ["before", "after"])
             wait_for("and counted", lambda: server.pull("SELECT * FROM counts;") == [["a", 2]])
-            wait_for("the server is well", lambda: not unwell(server))
+            wait_for("the server is healthy", lambda: not unhealthy(server))
             assert server.terminate() == 0
     finally:
         own.stop()
 
 
-def unwell(server: Server) -> dict[str, str]:
-    """The parts of a server that do not work, and why."""
+def unhealthy(server: Server) -> dict[str, str]:
+    """The unhealthy parts of a server, and why."""
     details = httpx.get(f"{server.url}/healthcheck", timeout=30).json()["details"]
-    return {part: told.get("message", "") for part, told in details.items() if not told["isHealthy"]}
+    return {part: health.get("message", "") for part, health in details.items() if not health["isHealthy"]}
 
 
 def check_nothing_left(server: Server, when: str) -> None:
     psutil.wait_procs(server.family, timeout=GONE_SECONDS)
-    assert not server.left_behind(), f"{when}: {names_of(server.left_behind())}"
+    assert not server.survivors(), f"{when}: {names_of(server.survivors())}"

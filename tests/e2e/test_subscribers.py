@@ -1,11 +1,10 @@
-"""Clients that follow a table while it is written, are cut, and go on: each ends with the table as it is."""
+"""Clients follow a table while it is written, lose their connections, and resume: each ends with the current table."""
 
 import json
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from threading import Event, Thread
 from typing import Any
 
@@ -13,10 +12,9 @@ import pytest
 
 from holdfast.client import Change, Client, Progress, Row
 from holdfast.errors import HoldfastError
-from holdfast.kafka.broker import EmbeddedBroker
 
 from .cuts import Cuts, CuttingTransport
-from .server import Refused, Server, servers, wait_for
+from .server import Refused, Server, wait_for
 from .topics import create_topics, producer
 
 KEYS = [f"k{n:03}" for n in range(400)]
@@ -68,7 +66,7 @@ class Writing(Thread):
 
 
 class Following(Thread):
-    """A client that folds what it is told. `rows` is what it believes the answer to be."""
+    """A client that applies the changes it receives. `rows` is its copy of the result."""
 
     def __init__(self, url: str, what: str, cuts: Cuts, number: int) -> None:
         super().__init__(daemon=True)
@@ -88,26 +86,26 @@ class Following(Thread):
 
 
 class Subscriber(Following):
-    """The whole of what a user writes is the `for`."""
+    """All that a user has to write is the `for`."""
 
     error: Exception | None
 
     def _follow(self) -> None:
-        for given in self._client.subscribe(self.what, retry_seconds=AWAY_SECONDS):
-            match given:
+        for received in self._client.subscribe(self.what, retry_seconds=AWAY_SECONDS):
+            match received:
                 case Change(time=at, diff=diff, row=row):
                     self.rows[tuple(row)] += diff
                     assert 0 <= self.rows[tuple(row)] <= 1, f"{row} at {at} came twice, or went and was not there"
                     self.rows += Counter()
                 case Progress(time=at):
-                    assert not self.times or at > self.times[-1], "time goes on"
+                    assert not self.times or at > self.times[-1], "times increase"
                     self.times.append(at)
             if self.stopping.is_set():
                 return
 
 
 class Emitted(Following):
-    """EMIT ALL has no time to go on from: it begins again."""
+    """EMIT ALL has no time to resume from: it begins again."""
 
     error: Exception | None
 
@@ -132,12 +130,6 @@ class Emitted(Following):
                         self.rows = Counter(found.values())
                 if self.stopping.is_set():
                     return
-
-
-@pytest.fixture
-def make_server(tmp_path: Path, broker: EmbeddedBroker) -> Iterator[Callable[..., Server]]:
-    with servers(tmp_path, broker.bootstrap) as make:
-        yield make
 
 
 @pytest.mark.timeout(1500)
@@ -170,7 +162,7 @@ def follow_and_cut(server: Server, *, least_cuts: int, kills: int) -> None:
         part = least_cuts * (kill + 1) // (kills + 1)
         wait_for(
             f"{part} cuts of each kind",
-            lambda part=part: all_well(clients) and min(cuts.in_snapshot, cuts.before_progress) >= part,
+            lambda part=part: all_well(clients, server) and min(cuts.in_snapshot, cuts.before_progress) >= part,
             600,
         )
         if kill < kills:
@@ -182,7 +174,7 @@ def follow_and_cut(server: Server, *, least_cuts: int, kills: int) -> None:
     for client in clients:
         wait_for(
             f"{client.what} is as the table",
-            lambda client=client: all_well(clients) and client.rows == final(server, client.what),
+            lambda client=client: all_well(clients, server) and client.rows == final(server, client.what),
             180,
         )
     assert min(cuts.in_snapshot, cuts.before_progress) >= least_cuts
@@ -198,9 +190,9 @@ def full(server: Server) -> bool:
         return False
 
 
-def all_well(clients: list[Following]) -> bool:
+def all_well(clients: list[Following], server: Server) -> bool:
     for client in clients:
-        assert client.error is None, f"{client.what}: {client.error!r}"
+        assert client.error is None, f"{client.what}: {client.error!r}\n{server.log()}"
     return True
 
 

@@ -1,4 +1,4 @@
-"""Topics as any Kafka client sees them: what is written, and what can be read of it."""
+"""Reads and writes topics with a plain Kafka client."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ IDEMPOTENT = {"enable.idempotence": True, "partitioner": "murmur2_random", "ling
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record that a reader of committed records gets."""
+    """A record as a `read_committed` consumer receives it."""
 
     partition: int
     offset: int
@@ -40,7 +40,7 @@ def topic_names(kafka: str) -> set[str]:
 
 
 def producer(kafka: str, transactional_id: str | None = None) -> Producer:
-    """A producer that partitions as Java's do; with an id, for transactions."""
+    """A producer that partitions like Java clients; transactional if it has an id."""
     more: dict[str, Any] = {"transactional.id": transactional_id} if transactional_id else {}
     made = Producer({"bootstrap.servers": kafka, **IDEMPOTENT, **more})
     if transactional_id:
@@ -49,7 +49,7 @@ def producer(kafka: str, transactional_id: str | None = None) -> Producer:
 
 
 def write(kafka: str, topic: str, records: Sequence[tuple[str, bytes | None]]) -> None:
-    """Write records, outside of any transaction; they are there when this returns."""
+    """Write records, outside of any transaction; they are written when this returns."""
     plain = producer(kafka)
     for key, value in records:
         plain.produce(topic, value, key)
@@ -76,7 +76,7 @@ def committed_reader(kafka: str) -> Iterator[Consumer]:
 
 
 def read(kafka: str, topic: str) -> list[Record]:
-    """Everything that is committed in a topic, each partition in its order."""
+    """All committed records of a topic, each partition in order."""
     found: list[Record] = []
     with committed_reader(kafka) as consumer:
         partitions = consumer.list_topics(topic, timeout=SECONDS).topics[topic].partitions

@@ -3,7 +3,8 @@ import time
 import pytest
 
 from holdfast.errors import KafkaError
-from holdfast.kafka.admin import Admin, TopicSpec
+from holdfast.kafka.librdkafka.admin import Admin
+from holdfast.kafka.port import TopicSpec
 
 from .writing import open_transaction, write
 
@@ -21,20 +22,20 @@ def test_topics_are_described_with_their_ids_and_missing_ones_left_out(admin, ne
 def test_creating_again_is_fine_only_with_the_same_partitions(admin, new_topic):
     name = new_topic(2)
     admin.create(TopicSpec(name=name, partitions=2))
-    with pytest.raises(KafkaError, match="exists with other partitions") as raised:
+    with pytest.raises(KafkaError, match="exists with a different number of partitions") as raised:
         admin.create(TopicSpec(name=name, partitions=5))
-    assert raised.value.detail == "It has 2, and 5 are wanted."
+    assert raised.value.detail == "It has 2, not 5."
 
 
 def test_a_recreated_and_a_deleted_topic_are_noticed(admin, new_topic):
-    kept, anew, gone = new_topic(), new_topic(), new_topic()
-    ids = {name: topic.id for name, topic in admin.describe([kept, anew, gone]).items()}
-    admin.delete(anew, gone, "no_such_topic")
-    admin.create(TopicSpec(name=anew))
+    kept, recreated, gone = new_topic(), new_topic(), new_topic()
+    ids = {name: topic.id for name, topic in admin.describe([kept, recreated, gone]).items()}
+    admin.delete(recreated, gone, "no_such_topic")
+    admin.create(TopicSpec(name=recreated))
     changed = admin.changes(ids)
-    assert set(changed) == {anew, gone}
-    assert "made anew" in changed[anew].message
-    assert ids[anew] in changed[anew].detail
+    assert set(changed) == {recreated, gone}
+    assert "recreated" in changed[recreated].message
+    assert ids[recreated] in changed[recreated].detail
     assert "deleted" in changed[gone].message
 
 
@@ -67,7 +68,7 @@ def test_a_refused_name_is_told(admin):
 
 
 def test_a_kafka_that_is_not_there_is_told_with_a_hint(settings, monkeypatch):
-    monkeypatch.setattr("holdfast.kafka.admin.SECONDS", 1.0)
+    monkeypatch.setattr("holdfast.kafka.librdkafka.admin.SECONDS", 1.0)
     with pytest.raises(KafkaError) as raised:
         Admin(settings.at_kafka("127.0.0.1:1")).topics()
     assert "--kafka" in (raised.value.hint or "")
@@ -77,7 +78,7 @@ def test_offsets_are_told_again_after_kafka_was_away(admin, new_topic, broker):
     topic = (new_topic(), 0)
     for _ in range(3):
         assert admin.ends([topic]) == {topic: 0}
-        # Longer than the broker's session, so that its partitions get a leader anew.
+        # Longer than the broker's session, so that its partitions get a leader again.
         with broker.suspended():
             time.sleep(4.5)
         wait_answered(admin, topic)

@@ -13,14 +13,16 @@ import pytest
 
 from holdfast.config import load
 from holdfast.errors import StartError
-from holdfast.kafka.admin import Admin, TopicSpec
 from holdfast.kafka.broker import EmbeddedBroker, free_port
+from holdfast.kafka.librdkafka.admin import Admin
+from holdfast.kafka.port import TopicSpec
 from tests.e2e.topics import producer, read, write
 
 START_AND_REPORT = """
 import sys, threading, time
 from holdfast.config import load
-from holdfast.kafka.admin import Admin, TopicSpec
+from holdfast.kafka.librdkafka.admin import Admin
+from holdfast.kafka.port import TopicSpec
 from holdfast.kafka.broker import EmbeddedBroker
 settings = load({"data_dir": sys.argv[1]}, environment={})
 broker = EmbeddedBroker(settings)
@@ -82,7 +84,7 @@ def test_a_port_that_was_asked_for_and_is_taken_is_an_error(tmp_path):
         other.listen()
         port = other.getsockname()[1]
         broker = EmbeddedBroker(load({"data_dir": tmp_path, "broker_port": port}, environment={}))
-        with pytest.raises(StartError, match=rf"port {port}.* is taken") as raised:
+        with pytest.raises(StartError, match=rf"port {port}.* is in use") as raised:
             broker.start()
     assert "--broker-port" in (raised.value.hint or "")
 

@@ -6,8 +6,9 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from holdfast.errors import KafkaError, TopicChanged
-from holdfast.kafka.clients import kafka_client
-from holdfast.kafka.consumer import Fetched, TopicReader
+from holdfast.kafka.client_properties import kafka_client
+from holdfast.kafka.librdkafka.consumer import TopicReader
+from holdfast.kafka.port import Fetched
 from holdfast.kafka.records import RECORDS
 
 from .writing import open_transaction, write
@@ -59,7 +60,7 @@ def test_every_column_of_a_record_arrives(reader, settings, new_topic):
             "headers": [{"key": "a", "value": b"1"}, {"key": "a", "value": None}],
         },
     ]
-    assert {(moved.topic, moved.partition): moved.end_offset for each in fetched for moved in each.moved} == {
+    assert {(moved.topic, moved.partition): moved.offset for each in fetched for moved in each.moved} == {
         (topic, 0): 1,
         (topic, 1): 1,
     }
@@ -117,13 +118,14 @@ def test_a_poll_waits_for_the_first_record_and_for_no_second(reader, settings, n
 def test_an_end_that_was_told_before_records_came_does_not_hold_the_position_back(reader, settings, new_topic):
     topic = new_topic()
     reader.assign({(topic, 0): 0})
-    time.sleep(1)  # the end of the partition, at 0, waits to be told
+    time.sleep(1)  # the end of the partition, at 0, waits to be reported
     for n in range(5):
         write(settings, topic, b"%d" % n, partition=0)
     time.sleep(1)  # the records wait behind it
     fetched = reader.poll(3, 2)
-    assert fetched.records.num_rows == 2
-    assert fetched.positions == reader.positions == {(topic, 0): 2}
+    # One event of the three is the end; a slow machine may report it again between the records.
+    assert 0 < fetched.records.num_rows < 3
+    assert fetched.positions == reader.positions == {(topic, 0): fetched.records.num_rows}
 
 
 def test_records_beside_a_failed_event_are_kept_and_the_failure_is_told_next(reader, settings, new_topic, monkeypatch):

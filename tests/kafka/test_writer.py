@@ -9,12 +9,12 @@ import pytest
 
 from holdfast.config import Settings
 from holdfast.errors import KafkaError
-from holdfast.kafka import writer as module
-from holdfast.kafka.admin import Admin
 from holdfast.kafka.broker import EmbeddedBroker
-from holdfast.kafka.consumer import RangeReader
-from holdfast.kafka.publisher import Outgoing
-from holdfast.kafka.writer import RecordWriter
+from holdfast.kafka.librdkafka import writer as module
+from holdfast.kafka.librdkafka.admin import Admin
+from holdfast.kafka.librdkafka.consumer import RangeReader
+from holdfast.kafka.librdkafka.writer import RecordWriter
+from holdfast.kafka.records import Outgoing
 from holdfast.names import TopicName
 
 
@@ -42,9 +42,9 @@ def test_more_rows_than_the_queue_has_room_for_are_all_written(
 
 def test_a_queue_that_stays_full_is_told_of(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS", 0.5)
-    with pytest.raises(KafkaError, match="cannot be written") as told:
+    with pytest.raises(KafkaError, match="cannot be written") as raised:
         RecordWriter(settings.at_kafka("127.0.0.1:1")).write(Outgoing(TopicName("t"), rows(1_000)))
-    assert (told.value.detail or "").startswith("Kafka did not answer in time.")
+    assert (raised.value.detail or "").startswith("Kafka did not acknowledge the rows in time.")
 
 
 def test_rows_that_were_told_to_have_failed_are_not_written_later(
@@ -57,10 +57,10 @@ def test_rows_that_were_told_to_have_failed_are_not_written_later(
     monkeypatch.setattr(module, "SECONDS", 1.0)
     topic = new_topic()
     writer = RecordWriter(settings)
-    with broker.suspended(), pytest.raises(KafkaError, match="cannot be written") as told:
+    with broker.suspended(), pytest.raises(KafkaError, match="cannot be written") as raised:
         writer.write(Outgoing(topic, rows(3)))
-    assert "may be written" in (told.value.detail or "")
-    assert "before you write them again" in (told.value.hint or "")
+    assert "may have been written" in (raised.value.detail or "")
+    assert "before writing them again" in (raised.value.hint or "")
     assert wait_for_end(admin, topic) == 0
     sleep(3)
     assert wait_for_end(admin, topic) == 0

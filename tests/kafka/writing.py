@@ -1,11 +1,11 @@
-"""Writers for tests, apart from the product's own."""
+"""Kafka producers for tests, independent of the package."""
 
 from collections.abc import Iterable
 
 from confluent_kafka import Producer
 
 from holdfast.config import Settings
-from holdfast.kafka.clients import kafka_client
+from holdfast.kafka.client_properties import kafka_client
 
 
 def write(settings: Settings, topic: str, *values: bytes | None, key: bytes | None = b"k", **more) -> None:

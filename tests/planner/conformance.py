@@ -1,4 +1,4 @@
-"""ksqlDB's stored plans, compared with ours. The data stays where it is; nothing of it is copied."""
+"""Compares ksqlDB's recorded plans with ours. The data is read in place; nothing is copied."""
 
 import json
 import os
@@ -7,25 +7,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.catalog.commands import Command, CommandId, apply
+from holdfast.catalog.commands import Command, CommandId
+from holdfast.catalog.fold import apply
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import HoldfastError
-from holdfast.planner.plan import Plannable, plan
+from holdfast.planner.plan import plan
 from holdfast.runtime.plan.codec import encode
-from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundNothing
-from holdfast.sql.parse import ParsedStatement, statements
+from holdfast.sql.bind.ddl_kind import BoundPlan
+from holdfast.sql.bind.nothing import BoundNothing
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.syntax.parse import ParsedStatement, statements
 
 ROOT = Path(__file__).resolve().parents[2]
 SHAPE = ("8.0.0", "8.0.1")
 """The releases that write every optional property; older ones leave out what is null."""
 SAME_STEPS = ("7.0.0", "7.1.0", "7.2.0", "7.3.0", "7.4.0", *SHAPE)
-"""The releases whose planner makes the steps that ours does."""
+"""The releases whose planner creates the same steps as ours."""
 
 NEW_PLANNER = "ksql.new.query.planner.enabled"
-"""An experiment of ksqlDB's whose plans have other ids."""
-OF_THE_RUNNER = ("use.exact.numeric.comparison",)
-"""What tells ksqlDB's test runner how to compare, and is no property of a session."""
+"""An experimental planner of ksqlDB whose plans have different ids."""
+RUNNER_PROPERTIES = ("use.exact.numeric.comparison",)
+"""Properties for ksqlDB's test runner, which are not session properties."""
 
 
 def folder() -> Path:
@@ -34,8 +36,10 @@ def folder() -> Path:
 
 @dataclass(frozen=True)
 class Case:
-    """The newest plan that ksqlDB stored for one of its tests. `written` are the statements of the test itself, where
-    those of the plan are ksqlDB's own rendering of them."""
+    """The newest plan that ksqlDB recorded for one of its tests.
+
+    `written` has the statements of the test itself; those of the plan are ksqlDB's own rendering of them.
+    """
 
     file: str
     name: str
@@ -50,7 +54,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`refused` is why we do not plan it; otherwise it is equal, or `ours` and `theirs` differ."""
+    """`refused` is the error if we cannot plan it; otherwise the plans are equal, or `ours` and `theirs` differ."""
 
     case: Case
     refused: HoldfastError | None = None
@@ -73,7 +77,7 @@ def cases(pattern: str = "*") -> Iterator[Case]:
             properties = {name: str(value) for name, value in stored["properties"].items()}
             if stored["version"] not in SAME_STEPS or properties.get(NEW_PLANNER) == "true":
                 continue
-            properties = {name: value for name, value in properties.items() if name not in OF_THE_RUNNER}
+            properties = {name: value for name, value in properties.items() if name not in RUNNER_PROPERTIES}
             name = stored["name"]
             yield Case(stored["file"], name, stored["version"], stored["plan"], properties, written.get(name, []))
 
@@ -86,7 +90,7 @@ def _written(file: str) -> dict[str, list[str]]:
 
 
 def run(case: Case, *, written: bool = False) -> Outcome:
-    """Plan the statements of a case one after the other, each against the catalog that the plans before it give."""
+    """Plan the statements of a case in order, each against the catalog that results from the plans before it."""
     texts = case.written if written else [stored["statementText"] for stored in case.plans]
     replay = _Replay(case)
     try:
@@ -108,11 +112,11 @@ class _Replay:
         self.stored = iter(case.plans)
 
     def step(self, parsed: ParsedStatement) -> Outcome | None:
-        """Plan a statement; an outcome when the plan is not the stored one."""
+        """Plan a statement; returns an outcome if the plan differs from the recorded one."""
         bound = bind(parsed.statement, self.catalog, self.case.properties)
         if isinstance(bound, BoundNothing):
             next(self.stored)
-        if not isinstance(bound, Plannable):
+        if not isinstance(bound, BoundPlan):
             return None
         theirs = next(self.stored)
         encoded = encode(plan(bound, text=parsed.text, number=_number(theirs)))
@@ -129,14 +133,14 @@ def _number(stored: dict[str, Any]) -> int:
 
 
 def _shape(document: dict[str, Any], case: Case) -> dict[str, Any]:
-    """A plan without its text, and for older releases without what they did not write."""
+    """A plan without its text and, for older releases, without properties that they did not write."""
     rest = {name: value for name, value in document.items() if name != "statementText"}
     return rest if case.version in SHAPE else _bare(rest)
 
 
 def _bare(value: Any) -> Any:
-    """A document without its nulls, its empty objects and what is false."""
+    """A document without nulls, empty objects and false values."""
     if isinstance(value, dict):
-        kept = {name: _bare(item) for name, item in value.items()}
-        return {name: item for name, item in kept.items() if item not in (None, {}, False)}
+        members = {name: _bare(item) for name, item in value.items()}
+        return {name: item for name, item in members.items() if item not in (None, {}, False)}
     return [_bare(item) for item in value] if isinstance(value, list) else value

@@ -7,7 +7,7 @@ import pytest
 
 from .conformance import Outcome, cases, folder, run
 
-pytestmark = pytest.mark.skipif(not folder().is_dir(), reason=f"ksqlDB's plans are not at {folder()}")
+pytestmark = pytest.mark.skipif(not folder().is_dir(), reason=f"no conformance data in {folder()}")
 
 EQUAL = Path(__file__).with_name("equal_plans.txt")
 DIFFERENT = {

@@ -2,13 +2,14 @@
 
 import pytest
 
-from holdfast.catalog.commands import apply, decode_command, encode_command
+from holdfast.catalog.commands import decode_command, encode_command
+from holdfast.catalog.fold import apply
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import DuplicateObject, HoldfastError, NotInTransaction, UnknownObject
 from holdfast.planner.commands import commands_for
-from holdfast.planner.draft import MOST, Draft
-from holdfast.sql.bind import bind
-from holdfast.sql.parse import parse
+from holdfast.planner.draft import MAX_STATEMENTS, Draft
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.syntax.parse import parse
 
 SETUP = """
 CREATE TABLE t (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC = 't', VALUE_FORMAT = 'JSON');
@@ -51,9 +52,9 @@ def ids(catalog: Catalog) -> dict[str, str]:
 
 
 def refusal(text: str, catalog: Catalog) -> str:
-    with pytest.raises(NotInTransaction) as told:
+    with pytest.raises(NotInTransaction) as raised:
         drafted(text, catalog).check_whole()
-    return str(told.value)
+    return str(raised.value)
 
 
 def test_holds_can_be_renamed_in_a_transaction(catalog):
@@ -93,13 +94,14 @@ def test_what_others_did_meanwhile_is_seen_on_commit(catalog):
 def test_a_draft_does_not_grow_without_end(catalog):
     (parsed,) = parse("DROP HOLD IF EXISTS nothing;")
     draft = Draft()
-    object.__setattr__(draft, "statements", drafted("DROP HOLD IF EXISTS nothing;", catalog).statements * MOST)
-    with pytest.raises(HoldfastError, match="a transaction can have 1000 statements"):
+    full = drafted("DROP HOLD IF EXISTS nothing;", catalog).statements * MAX_STATEMENTS
+    object.__setattr__(draft, "statements", full)
+    with pytest.raises(HoldfastError, match="a transaction can have at most 1000 statements"):
         draft.adding(parsed, {}, catalog)
 
 
 MAY = (
-    "DETAIL: A transaction reads, or creates one index or materialized view and a hold on it, or renames and drops"
+    "DETAIL: A transaction can read, or create one index or materialized view and a hold on it, or rename and drop"
     " holds."
 )
 
@@ -141,7 +143,7 @@ def test_an_index_is_created_together_with_a_hold_on_it(catalog, create, name):
     after = committed(f"{create} CREATE HOLD ON {name};", catalog)
     (hold,) = after.holds_on(name)
     assert (hold.name, hold.on) == (f"{name}_HOLD", (name,))
-    with pytest.raises(NotInTransaction, match="which it creates, and on nothing else"):
+    with pytest.raises(NotInTransaction, match=f'must be only on "{name}", which it creates'):
         drafted(f"{create} CREATE HOLD ON t;", catalog)
 
 
@@ -150,7 +152,7 @@ def test_a_hold_without_a_name_gets_one_that_is_free(catalog):
     assert set(committed(f"{VIEW} CREATE HOLD ON v;", taken).holds) - set(taken.holds) == {"V_HOLD_2"}
 
 
-ELSEWHERE = 'the hold of a transaction must be on "V", which it creates, and on nothing else'
+ELSEWHERE = 'the hold of a transaction must be only on "V", which it creates'
 
 
 @pytest.mark.parametrize(
@@ -164,13 +166,13 @@ ELSEWHERE = 'the hold of a transaction must be on "V", which it creates, and on 
             f"{VIEW} CREATE HOLD ON v, t;",
             ELSEWHERE,
         ),
-        (f"{VIEW} CREATE HOLD ON v; CREATE HOLD g ON v;", "a transaction has one CREATE HOLD"),
-        (f"{VIEW} CREATE HOLD ON v; DROP HOLD a;", 'a transaction that creates "V" holds it and does nothing else'),
-        (f"{VIEW} ALTER HOLD a RENAME TO d;", 'a transaction that creates "V" holds it and does nothing else'),
-        (f"{VIEW} {VIEW}", 'a transaction creates one object, and this one creates "V"'),
-        (f"DROP HOLD a; {VIEW}", "a transaction that renames or drops holds creates nothing"),
+        (f"{VIEW} CREATE HOLD ON v; CREATE HOLD g ON v;", "only one CREATE HOLD is allowed per transaction"),
+        (f"{VIEW} CREATE HOLD ON v; DROP HOLD a;", 'a transaction that creates "V" can only create a hold on it'),
+        (f"{VIEW} ALTER HOLD a RENAME TO d;", 'a transaction that creates "V" can only create a hold on it'),
+        (f"{VIEW} {VIEW}", 'a transaction can create only one object, and this one creates "V"'),
+        (f"DROP HOLD a; {VIEW}", "a transaction that renames or drops holds cannot create objects"),
         (VIEW.replace("CREATE", "CREATE OR REPLACE"), "CREATE OR REPLACE cannot be run in a transaction"),
-        (VIEW, 'the transaction creates "V" and does not hold it'),
+        (VIEW, 'the transaction creates "V" without a hold on it'),
     ],
 )
 def test_what_does_not_go_together(catalog, text, refusal_):
@@ -179,23 +181,23 @@ def test_what_does_not_go_together(catalog, text, refusal_):
 
 def test_what_exists_already_is_not_created(catalog):
     exists = committed(f"{VIEW} CREATE HOLD ON v;", catalog)
-    told = refusal(f"{VIEW.replace('VIEW v', 'VIEW IF NOT EXISTS v')} CREATE HOLD ON v;", exists)
-    assert told.endswith("so that this transaction would create nothing")
+    raised = refusal(f"{VIEW.replace('VIEW v', 'VIEW IF NOT EXISTS v')} CREATE HOLD ON v;", exists)
+    assert raised.endswith("so this transaction would create nothing")
 
 
 def test_a_hold_is_moved_outside_of_transactions(catalog):
     assert refusal("ALTER HOLD a ADVANCE;", catalog).splitlines() == [
         "ALTER HOLD … ADVANCE cannot be run in a transaction at line 1, column 1",
-        "DETAIL: A hold is moved at once, and cannot be moved back.",
-        "HINT: Move it outside of a transaction.",
+        "DETAIL: Advancing a hold takes effect immediately and cannot be undone.",
+        "HINT: Advance it outside a transaction.",
     ]
 
 
 @pytest.mark.parametrize("before", ["", "DROP HOLD a; "])
 def test_a_hold_is_created_after_what_it_holds(catalog, before):
     assert refusal(f"{before}CREATE HOLD h ON t;", catalog).splitlines() == [
-        f"CREATE HOLD in a transaction must follow the CREATE of what it holds at line 1, column {len(before) + 1}",
-        "HINT: Create the hold outside of a transaction.",
+        f"CREATE HOLD in a transaction must follow the CREATE of its object at line 1, column {len(before) + 1}",
+        "HINT: Create the hold outside a transaction.",
     ]
 
 
@@ -205,7 +207,7 @@ def test_an_index_is_created_with_a_hold_on_it(catalog: Catalog):
     assert after.hold("T_N_IDX_HOLD").on == ("T_N_IDX",)
     draft = drafted("CREATE INDEX ON t (n); CREATE HOLD ON t_n_idx;", catalog)
     assert draft.planned(catalog, number=50).inputs == ("T",)
-    with pytest.raises(NotInTransaction, match="creates one object"):
+    with pytest.raises(NotInTransaction, match="can create only one object"):
         drafted("CREATE INDEX ON t (n); CREATE INDEX ON t (id);", catalog)
-    with pytest.raises(NotInTransaction, match="does not hold it"):
+    with pytest.raises(NotInTransaction, match="without a hold on it"):
         drafted("CREATE INDEX ON t (n);", catalog).check_whole()

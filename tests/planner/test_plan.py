@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from holdfast.catalog.commands import apply, fold
+from holdfast.catalog.fold import apply, fold
 from holdfast.catalog.objects import QueryState, TopicSettings
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.planner.commands import commands_for, replan
-from holdfast.sql.bind import bind
-from holdfast.sql.parse import parse, statements
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.syntax.parse import parse, statements
 
 KAFKA = {"format": "KAFKA", "properties": {}}
 JSON = {"format": "JSON", "properties": {}}

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.catalog.commands import fold
+from holdfast.catalog.fold import fold
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import NotSupported
 from holdfast.planner.commands import commands_for
-from holdfast.planner.texts import java_double
-from holdfast.sql.bind import bind
-from holdfast.sql.parse import statements
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.plan_text import java_double
+from holdfast.sql.syntax.parse import statements
 
 SCRIPT = """
 CREATE STREAM orders (id INT KEY, customer STRING, amount INT, tags ARRAY<STRING>)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.catalog.commands import fold
+from holdfast.catalog.fold import fold
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import NotSupported
 from holdfast.planner.commands import commands_for
@@ -12,8 +12,8 @@ from holdfast.planner.upgrade import check_upgrade
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.plan.document import QueryPlan
 from holdfast.runtime.plan.steps import ExpressionText
-from holdfast.sql.bind import bind
-from holdfast.sql.parse import statements
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.syntax.parse import statements
 
 SCRIPT = """
 CREATE STREAM s (id INT KEY, a STRING, b INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');
@@ -93,14 +93,14 @@ def test_filters_and_projections_may_change(text):
         ("CREATE OR REPLACE TABLE g AS SELECT UCASE(a) AS a, COUNT(*) AS n FROM s GROUP BY UCASE(a)",
          "The group by expressions of step streamGroupByV2 (Aggregate/GroupBy) would change."),
         ("CREATE OR REPLACE TABLE w AS SELECT a, COUNT(*) AS n FROM s WINDOW TUMBLING (SIZE 1 DAY) GROUP BY a",
-         "Step streamWindowedAggregateV1 (Aggregate/Aggregate) cannot be gone on from."),
+         "Step streamWindowedAggregateV1 (Aggregate/Aggregate) cannot be changed in place."),
         ("CREATE OR REPLACE STREAM j AS SELECT s.id AS id, a, x FROM s JOIN t ON s.id = t.id WHERE b > 1",
-         "Step streamTableJoinV1 (Join) cannot be gone on from."),
+         "Step streamTableJoinV1 (Join) cannot be changed in place."),
         ("CREATE OR REPLACE STREAM both AS SELECT id, a FROM s WHERE b > 1",
          "Several queries write to it: CSAS_BOTH_11, INSERTQUERY_12."),
-        ("CREATE OR REPLACE STREAM s AS SELECT id, a FROM p", "No query keeps it: it reads a topic."),
+        ("CREATE OR REPLACE STREAM s AS SELECT id, a FROM p", "It reads a topic; no query maintains it."),
         ("CREATE OR REPLACE STREAM p (id INT KEY, a STRING) WITH (KAFKA_TOPIC='P', VALUE_FORMAT='JSON')",
-         "It is kept by a query, and would read a topic."),
+         "It is maintained by a query, and would become an object over a topic."),
         ("CREATE OR REPLACE STREAM s (id INT KEY, a STRING) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON')",
          "These columns would be changed, missing or moved: B."),
     ],
@@ -117,7 +117,7 @@ def test_what_a_terminated_query_kept_cannot_be_replaced():
     (entry,) = CATALOG.writers("OVER_P")
     with pytest.raises(NotSupported) as refused:
         catalog_of("CREATE OR REPLACE STREAM over_p AS SELECT id, a FROM p;", CATALOG.without_query(entry.id))
-    assert refused.value.detail == f"Query {entry.id}, which kept it, was terminated."
+    assert refused.value.detail == f"Query {entry.id}, which maintained it, was terminated."
 
 
 def test_a_stream_over_a_topic_gets_columns_at_the_end():

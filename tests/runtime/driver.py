@@ -1,39 +1,44 @@
-"""Runs SQL without Kafka: statements become encoded plans, programs are built from those bytes alone, records are
-driven through ticks against a real store and a real Spark."""
+"""Drives a database: a stepped service over Kafka in memory, with a real store, a real Spark and a manual clock."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from holdfast.catalog.commands import decode_command, encode_command, fold
-from holdfast.catalog.objects import Table
-from holdfast.catalog.snapshot import EMPTY, Catalog
-from holdfast.names import CollectionId, ObjectName, QueryId, TopicName
-from holdfast.planner.commands import commands_for
+from holdfast.app import ADOPT, Service
+from holdfast.catalog.commands import decode_command
+from holdfast.catalog.fold import fold
+from holdfast.catalog.snapshot import Catalog
+from holdfast.coordinator.commit import CommitPoint
+from holdfast.coordinator.intervals import Intervals
+from holdfast.kafka.memory.broker import MemoryBroker
+from holdfast.kafka.memory.kafka import MemoryKafka
+from holdfast.kafka.port import TopicSpec
+from holdfast.names import CollectionId, ObjectName, TopicName
 from holdfast.runtime.dataflow import Dataflow
-from holdfast.runtime.decode import RecordDecoder
 from holdfast.runtime.outcome import Outcome
-from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.program import Program
-from holdfast.runtime.spark.build import build_query, build_table
-from holdfast.runtime.spark.engine import RECORDS, Engine, ViewInput
-from holdfast.runtime.store.duckdb import open_store
+from holdfast.runtime.spark.engine import Engine
+from holdfast.runtime.spark.engine_pair import EnginePair
+from holdfast.runtime.store.duckdb import open_memory_store, open_store
 from holdfast.runtime.store.port import Time
-from holdfast.runtime.tick import Given, Ticker, TickInputs
-from holdfast.sql.bind import bind
-from holdfast.sql.parse import statements
+from holdfast.sql.bind.create_source import BoundCreateSource
+from holdfast.sql.bind.insert import BoundInsert
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.syntax.parse import statements
+from holdfast.testing.database import INTERVALS
+from holdfast.testing.database import SETTINGS as ONE_BY_ONE
+from holdfast.wall_clock import ManualClock
 
-WINDOW_MS = 1_000_000
-"""Long enough for every time of a test to stay readable."""
+PARTITIONS = 4
+"""Partitions of source topics, unless a statement sets them."""
+SETTINGS = replace(ONE_BY_ONE, max_records_per_tick=10_000, max_push_queries=10_000)
+COMMANDS = SETTINGS.command_topic
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record to be read."""
+    """An input record."""
 
     topic: str
     key: bytes | None
@@ -45,132 +50,185 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A record that a sink topic is owed."""
+    """A record of a sink topic."""
 
     key: bytes | None
     value: bytes | None
     timestamp: int
-    headers: Sequence[Mapping[str, Any]] | None = None
+    headers: Sequence[Mapping[str, Any]] = field(default_factory=list)
 
 
 class Driver:
-    """One database. `commands` are the bytes of its command topic: all that is kept of its statements."""
+    """One database. Statements and ticks run until there is nothing left to do.
 
-    def __init__(self, engine: Engine, folder: Path, sql: str = "", *, commands: Iterable[tuple[bytes, bytes]] = ()):
-        self._engine, self._folder = engine, folder
-        self.commands = list(commands)
-        self.store = open_store(folder)
-        self.catalog: Catalog = EMPTY
-        self.dataflow = Dataflow()
-        self._ticker = Ticker(engine, self.store, RecordDecoder(engine))
-        self._offsets: dict[tuple[str, int], int] = {}
-        self._time = int(self.store.last_time())
-        self._install()
+    Its store is in memory unless it has a folder; only then can it be restarted. `commands` are records that are
+    written to the command topic before it starts.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        sql: str = "",
+        *,
+        folder: Path | None = None,
+        commands: Iterable[tuple[bytes, bytes]] = (),
+        intervals: Intervals = INTERVALS,
+        broker: MemoryBroker | None = None,
+        clock: ManualClock | None = None,
+    ) -> None:
+        self.engine, self._folder, self._intervals = engine, folder, intervals
+        self.clock = clock or ManualClock()
+        self.broker = broker or MemoryBroker(self.clock)
+        if initial := list(commands):
+            self._write_commands(initial)
+        self.store = open_memory_store() if folder is None else open_store(folder)
+        self.service = Service(
+            SETTINGS,
+            engine.sessions,
+            self.store,
+            MemoryKafka(self.broker, SETTINGS.service_id),
+            self.clock,
+            engines=EnginePair(ticks=engine, reads=engine),
+            intervals=intervals,
+            stepped=True,
+            system_tables=False,
+        )
+        self._outcomes: list[Outcome] = []
+        self._record_outcomes()
+        self.service.run_until_idle()
         self.execute(sql)
+
+    def restart(self, commands: Iterable[tuple[bytes, bytes]] = ()) -> "Driver":
+        """The same database in a new process, with only the contents of the store and of Kafka.
+
+        `commands` replace the contents of the command topic.
+        """
+        assert self._folder is not None, "a store in memory does not survive a restart"
+        self.close()
+        return Driver(
+            self.engine,
+            folder=self._folder,
+            commands=commands,
+            intervals=self._intervals,
+            broker=self.broker,
+            clock=self.clock,
+        )
+
+    def close(self) -> None:
+        self.service.stop()
 
     # -- statements ----------------------------------------------------------------------------------
 
     def execute(self, sql: str) -> None:
-        """Write the commands of some statements, and run what they say."""
+        """Run statements as a client does; queries that they create have caught up on return."""
         for parsed in statements(sql):
             bound = bind(parsed.statement, self.catalog)
-            self.commands += map(encode_command, commands_for(bound, text=parsed.text, number=len(self.commands)))
-            self._install()
+            if isinstance(bound, BoundInsert):
+                self.service.run_until_idle()
+                self.service.insert(bound)
+                continue
+            if isinstance(bound, BoundCreateSource) and bound.target.topic is not None:
+                self._create_topic(bound.target.topic, bound.target.topic_settings.partitions)
+            self.service.execute(parsed, {})
+        self.service.run_until_idle()
 
-    def restart(self) -> "Driver":
-        """The same database in a new process: what the store and the command topic have, and nothing else."""
-        self.store.close()
-        again = Driver(self._engine, self._folder, commands=self.commands)
-        again._offsets = dict(self._offsets)
-        return again
+    def commit(self, sql: str) -> None:
+        """Run the statements of a transaction. Created objects are not built yet on return."""
+        id_ = self.service.begin_transaction()
+        for parsed in statements(sql):
+            self.service.change_in_transaction(id_, parsed, {})
+        self.service.end_transaction(id_, commits=True)
 
-    def close(self) -> None:
-        self.store.close()
+    @property
+    def catalog(self) -> Catalog:
+        return self.service.catalog
 
-    def _install(self) -> None:
-        self.catalog = fold(decode_command(key, value) for key, value in self.commands)
-        for found in self.catalog.objects.values():
-            self.dataflow.declare(found.name, found.topic, kept=found.kept)
-        for table in self.catalog.tables:
-            if not table.derived:
-                self._add(QueryId(f"TABLE_{table.name}"), partial(_table_program, table))
-        for entry in self.catalog.queries.values():
-            self._add(entry.id, partial(self._query_program, entry.plan))
+    @property
+    def commands(self) -> list[tuple[bytes, bytes]]:
+        """The records of the command topic, which is all that is stored of statements."""
+        found = [(entry.key or b"", entry.value or b"") for entry in self.broker.records(COMMANDS)]
+        return [(key, value) for key, value in found if decode_command(key, value).id.type != ADOPT.type]
 
-    def _query_program(self, encoded: bytes) -> Program:
-        plan = decode(encoded).query
-        assert plan is not None
-        return build_query(plan, self.dataflow)
-
-    def _add(self, query: QueryId, build: Any) -> None:
-        if query in self.dataflow.programs:
-            return
-        program = build()
-        self.dataflow.add(program)
-        if program.collection is not None:
-            self.store.create_collection(program.collection, program.layout, window_ms=WINDOW_MS)
-        for state, layout in program.states:
-            self.store.create_state(state, layout)
-        if program.sink is not None:
-            self.store.create_outbox(query, program.layout)
+    @property
+    def dataflow(self) -> Dataflow:
+        return self.service.query_registry.dataflow
 
     def program(self, name: str) -> Program:
-        """The program that keeps an object."""
-        found = self.dataflow.keeper(ObjectName(name))
+        """The program that maintains an object."""
+        found = self.dataflow.maintainer(ObjectName(name))
         assert found is not None
         return found
+
+    def _write_commands(self, commands: Sequence[tuple[bytes, bytes]]) -> None:
+        self.broker.create(TopicSpec(name=COMMANDS))
+        for key, value in commands:
+            self.broker.append(COMMANDS, value, key)
+        for found in fold(decode_command(key, value) for key, value in commands).objects.values():
+            if found.topic is not None and not found.derived:
+                self._create_topic(found.topic, found.topic_settings.partitions)
+
+    def _create_topic(self, topic: TopicName, partitions: int | None) -> None:
+        """Create a topic if it does not exist: sources require one."""
+        if topic not in self.broker.topics:
+            self.broker.create(TopicSpec(name=topic, partitions=partitions or PARTITIONS))
 
     # -- ticks ---------------------------------------------------------------------------------------
 
     def tick(self, records: Sequence[Record]) -> Outcome:
-        """One tick of some records. They get the next offsets of their partitions."""
-        return self.tick_of(self._tables(records))
+        """Write records, run one tick of them, then the ticks that follow from it; returns the outcome of the first."""
+        for record in records:
+            self.broker.append(
+                TopicName(record.topic),
+                record.value,
+                record.key,
+                timestamp=record.timestamp,
+                partition=record.partition,
+                headers=list(record.headers),
+            )
+        self._outcomes.clear()
+        self.service.coordinator.step()
+        outcome = self._outcomes[0] if self._outcomes else Outcome()
+        self.service.run_until_idle()
+        return replace(outcome, failed={q: why for each in self._outcomes for q, why in each.failed.items()})
 
     def ticks(self, records: Iterable[Record]) -> list[Outcome]:
         """One tick for each record."""
         return [self.tick([record]) for record in records]
 
-    def tick_of(self, topics: Mapping[TopicName, ViewInput], given: Given | None = None) -> Outcome:
-        """One tick of inputs as they are."""
-        stage, outcome = self._ticker.run(self.dataflow, self.dataflow.programs, TickInputs(topics), given)
-        self._time += 1
-        stage.commit(Time(self._time))
-        collections = [p.collection for p in self.dataflow.programs.values() if p.collection is not None]
-        self.store.set_upper(collections, Time(self._time + 1))
-        return outcome
-
     @property
-    def time(self) -> Time:
-        """The time of the last tick."""
-        return Time(self._time)
+    def commit_point(self) -> CommitPoint:
+        return self.service.coordinator._ticks._commit
 
-    def _tables(self, records: Sequence[Record]) -> dict[TopicName, pa.Table]:
-        rows: dict[TopicName, list[dict[str, Any]]] = {}
-        for record in records:
-            place = (record.topic, record.partition)
-            offset = self._offsets[place] = self._offsets.get(place, -1) + 1
-            headers = [{"f0": name, "f1": value} for name, value in record.headers]
-            row = {"part": record.partition, "off": offset, "ts": record.timestamp, "hdr": headers}
-            rows.setdefault(TopicName(record.topic), []).append({**row, "key": record.key, "value": record.value})
-        return {topic: pa.Table.from_pylist(found, schema=RECORDS) for topic, found in rows.items()}
+    def _record_outcomes(self) -> None:
+        """Record the outcome of every commit. A server counts and logs them; tests compare them directly."""
+        commit = self.commit_point
+        write = commit.write
+
+        def recorded(stage: Any, outcome: Outcome, **past: Any) -> bool:
+            self._outcomes.append(outcome)
+            return write(stage, outcome, **past)
+
+        commit.write = recorded
 
     # -- results -------------------------------------------------------------------------------------
 
+    @property
+    def time(self) -> Time:
+        """The latest final time: that of the last tick, unless the clock is advanced."""
+        return self.service.coordinator._clock.read_time()
+
     def sent(self, name: str) -> list[Sent]:
-        """All records that the sink topic of an object is owed, as they will be written, oldest first."""
-        sinks = {program.query: program.sink for program in self.dataflow.keepers(ObjectName(name))}
-        found = []
-        for owed in sorted(self.store.owed(), key=lambda owed: (owed.time, owed.sink)):
-            if (sink := sinks.get(owed.sink)) is not None:
-                rows = self.store.owed_rows(owed.sink, owed.time)
-                found += [Sent(**row) for row in sink.encoder.encode(rows, self.store).to_pylist()]
-        return found
+        """All records that queries have written to the sink topic of an object, oldest first."""
+        topic = self.catalog.objects[ObjectName(name)].topic
+        return [
+            Sent(entry.key, entry.value, entry.timestamp, [{"key": k, "value": v} for k, v in entry.headers])
+            for entry in (self.broker.records(topic) if topic is not None else ())
+            if entry.transaction is not None
+        ]
 
     def rows(self, name: str, at: Time | None = None) -> list[tuple[Any, ...]]:
         """The rows of a table, key columns first and ROWTIME last, sorted."""
-        pages = self.store.snapshot(CollectionId(name), self.time if at is None else at)
+        collection = CollectionId(name)
+        last = Time(self.store.frontier(collection).upper - 1)
+        pages = self.store.snapshot(collection, last if at is None else at)
         return sorted((tuple(row.values()) for page in pages for row in page.to_pylist()), key=repr)
-
-
-def _table_program(table: Table) -> Program:
-    return build_table(table.name, table.topic, table.schema, table.formats, table.timestamp, table.window)

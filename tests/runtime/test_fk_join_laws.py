@@ -1,13 +1,15 @@
 """Joins by a foreign key: however the records come, the table is the join of what both sides have at the end."""
 
 import json
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
-from hypothesis import HealthCheck, example, given, settings
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
+from laws import spark_law
 from runtime.driver import Driver, Record
+
+pytestmark = pytest.mark.law
 
 SQL = """
 CREATE TABLE people (id STRING PRIMARY KEY, city STRING, age INT) WITH (KAFKA_TOPIC='people', VALUE_FORMAT='JSON');
@@ -51,13 +53,12 @@ def expected(records: Sequence[Record]) -> dict[str, list[tuple]]:
 
 
 def results(engine, ticks: Sequence[Sequence[Record]]) -> dict[str, list[tuple]]:
-    with tempfile.TemporaryDirectory() as folder:
-        driver = Driver(engine, Path(folder), SQL)
-        for tick in ticks:
-            assert not driver.tick(tick).failed
-        found = {name: driver.rows(name) for name in expected([])}
-        driver.close()
-        return found
+    driver = Driver(engine, SQL)
+    for tick in ticks:
+        assert not driver.tick(tick).failed
+    found = {name: driver.rows(name) for name in expected([])}
+    driver.close()
+    return found
 
 
 def values(tables: dict[str, list[tuple]]) -> dict[str, list[tuple]]:
@@ -84,7 +85,7 @@ MOVES = [
 ]
 
 
-@settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+@spark_law(2)
 @example(MOVES)
 @given(st.lists(st.one_of(people, people, cities, names), min_size=6, max_size=14))
 def test_the_table_is_the_join_of_both_at_every_time(engine, records):

@@ -1,18 +1,21 @@
 """An index has the rows of its table, each in the place that its expressions give it, at every time and however the
 records are cut into ticks."""
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import HealthCheck, Phase, given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
+from laws import spark_law
 from runtime.driver import Driver, Record
 
 from holdfast.names import CollectionId
-from holdfast.runtime.store.port import Part, Time
+from holdfast.runtime.store.port import GroupRead, Time
+
+pytestmark = pytest.mark.law
 
 TABLES = """
 CREATE TABLE t (id STRING PRIMARY KEY, k STRING, n INT, d DOUBLE) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON');
@@ -47,6 +50,7 @@ table_texts = st.none() | st.builds(
     st.sampled_from(["null", "1", "2"]),
     st.sampled_from(["null", "0.0", "-0.0", "1.5"]),
 )
+
 records = st.lists(
     st.one_of(
         st.builds(
@@ -84,32 +88,24 @@ def check(driver: Driver, at: Time) -> None:
 
 
 @given(found=records, sizes=st.lists(st.integers(1, 4), max_size=4))
-@settings(
-    max_examples=3,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    derandomize=True,
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
-)
+@spark_law(3)
 def test_an_index_agrees_with_its_table(engine, found, sizes):
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        whole, single = Driver(engine, Path(one), TABLES + INDEXES), Driver(engine, Path(other), TABLES + INDEXES)
-        for tick in cut(found, sizes):
-            assert not whole.tick(tick).failed
-        single.ticks(found)
-        for driver in (whole, single):
-            since = driver.store.frontier(CollectionId("T")).since
-            for at in range(since, driver.time + 1):
-                check(driver, Time(at))
-        for index in PLACES:
-            assert contents(whole, index, whole.time) == contents(single, index, single.time)
-        whole.close()
-        single.close()
+    whole, single = Driver(engine, TABLES + INDEXES), Driver(engine, TABLES + INDEXES)
+    since = {driver: driver.time for driver in (whole, single)}
+    for tick in cut(found, sizes):
+        assert not whole.tick(tick).failed
+    single.ticks(found)
+    for driver in (whole, single):
+        for at in range(since[driver], driver.time + 1):
+            check(driver, Time(at))
+    for index in PLACES:
+        assert contents(whole, index, whole.time) == contents(single, index, single.time)
+    whole.close()
+    single.close()
 
 
 def test_rows_are_found_by_what_an_index_is_by_also_after_a_restart(engine, tmp_path: Path):
-    driver = Driver(engine, tmp_path, TABLES + INDEXES)
+    driver = Driver(engine, TABLES + INDEXES, folder=tmp_path)
     driver.tick([Record("t", b"x", b'{"K": "a", "N": 1}', 1), Record("t", b"y", b'{"K": "b", "N": 1}', 2)])
     first = driver.time
     driver.tick([Record("t", b"x", b'{"K": "b", "N": 2}', 3)])
@@ -117,7 +113,7 @@ def test_rows_are_found_by_what_an_index_is_by_also_after_a_restart(engine, tmp_
 
     def found(index: str, at: Time, **groups: Any) -> list[tuple[Any, ...]]:
         asked = pa.table({name: pa.array(values) for name, values in groups.items()})
-        rows = driver.store.find(Part(CollectionId(index), at, asked)).to_pylist()
+        rows = driver.store.read_groups(GroupRead(CollectionId(index), at, asked)).to_pylist()
         return sorted(tuple(row.values()) for row in rows)
 
     assert found("BY_K", first, k0=["a"]) == [("x", "a", 1, None, 1)]

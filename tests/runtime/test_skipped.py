@@ -2,14 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from runtime.driver import Driver, Record
 
 from holdfast.runtime.outcome import Late
 from holdfast.runtime.spark.engine import Engine
-from holdfast.runtime.spark.skipping import Skip
+from holdfast.runtime.spark.skips import Skip
 
 STREAM = "CREATE STREAM s (id STRING KEY, k STRING, taken BIGINT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON'{});"
 
@@ -19,11 +18,11 @@ def record(key: str | None, value: str | None, ts: int = 0, part: int = 0, topic
 
 
 @pytest.fixture
-def driven(engine: Engine, tmp_path: Path):
+def driven(engine: Engine):
     made: list[Driver] = []
 
     def drive(sql: str) -> Driver:
-        made.append(Driver(engine, tmp_path / str(len(made)), sql))
+        made.append(Driver(engine, sql))
         return made[-1]
 
     yield drive

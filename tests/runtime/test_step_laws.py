@@ -6,27 +6,21 @@ records of tables are given first here. Where a result's ROWTIME is the greatest
 """
 
 import json
-import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from laws import spark_law
 from runtime.driver import Driver, Record
 
+pytestmark = pytest.mark.law
+
 PARTITIONS = {b"a": 0, b"b": 1, b"c": 1, b"d": 0}
-SLOW = settings(
-    max_examples=2,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    derandomize=True,
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
-)
+SLOW = spark_law(2)
 
 JOINS = """
 CREATE STREAM s (id STRING KEY, k STRING, xs ARRAY<STRING>) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');
@@ -141,22 +135,21 @@ def cut(records: Sequence[Record], edges: set[int]) -> list[Sequence[Record]]:
 
 def results(engine: Any, sql: str, ticks: Sequence[Sequence[Record]]) -> dict[str, object]:
     """The rows of every table, the records of every stream by key: the records of a key are in order."""
-    with tempfile.TemporaryDirectory() as folder:
-        driver = Driver(engine, Path(folder), sql)
-        for tick in ticks:
-            outcome = driver.tick(tick)
-            assert not outcome.failed
-        found: dict[str, object] = {}
-        for program in driver.dataflow.programs.values():
-            if program.collection is not None:
-                found[program.object] = driver.rows(program.object)
-                continue
-            sent = defaultdict(list)
-            for record in () if program.object == MIXED else driver.sent(program.object):
-                sent[record.key].append(record)
-            found[program.object] = dict(sent)
-        driver.close()
-        return found
+    driver = Driver(engine, sql)
+    for tick in ticks:
+        outcome = driver.tick(tick)
+        assert not outcome.failed
+    found: dict[str, object] = {}
+    for program in driver.dataflow.programs.values():
+        if program.collection is not None:
+            found[program.object] = driver.rows(program.object)
+            continue
+        sent = defaultdict(list)
+        for record in () if program.object == MIXED else driver.sent(program.object):
+            sent[record.key].append(record)
+        found[program.object] = dict(sent)
+    driver.close()
+    return found
 
 
 def holds(engine: Any, sql: str, records: Sequence[Record], edges: set[int]) -> None:

@@ -1,18 +1,21 @@
 """Joins of streams: how records are cut into ticks changes no result, and the results are those of a plain model."""
 
 import json
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from hypothesis import HealthCheck, example, given, settings
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
+from laws import spark_law
 from runtime.driver import Driver, Record, Sent
 
 from holdfast.runtime.store.duckdb.stage import DuckDbStage
+
+pytestmark = pytest.mark.law
 
 BACK, AHEAD, GRACE = 4, 6, 3
 """Milliseconds: a left row meets right ones from 4 before to 6 after it."""
@@ -35,6 +38,7 @@ SQL = "".join(
     f"{WITHIN} {f'GRACE PERIOD {GRACE} MILLISECONDS' if deferred else ''} ON l.id = r.id;"
     for name, (key, kind, _, deferred) in JOINS.items()
 )
+
 PARTITIONS = {b"a": 0, b"b": 1, b"c": 1, None: 0}
 
 
@@ -75,7 +79,7 @@ class Model:
         others = [
             o
             for o in self.rows
-            if o.side != row.side and o.key == row.key and row.ts - back <= o.ts <= row.ts + ahead and self.kept(o)
+            if o.side != row.side and o.key == row.key and row.ts - back <= o.ts <= row.ts + ahead and self.retained(o)
         ]
         for o in sorted(others, key=lambda o: o.ts):
             self.waiting = [w for w in self.waiting if w is not o]
@@ -86,13 +90,13 @@ class Model:
                 self.waiting.append(row)
             else:
                 self.alone(row)
-        if self.kept(row):
+        if self.retained(row):
             self.rows.append(row)
 
     def end(self, row: Row) -> int:
         return row.ts + (AHEAD if row.side == "l" else BACK)
 
-    def kept(self, row: Row) -> bool:
+    def retained(self, row: Row) -> bool:
         return row.ts > self.own[row.side] - BACK - AHEAD - self.grace
 
     def alone(self, row: Row) -> None:
@@ -134,21 +138,22 @@ def cut(records: Sequence[Record], places: Iterable[int]) -> list[Sequence[Recor
     return [records[a:b] for a, b in pairwise(edges)]
 
 
-def results(engine, ticks: Sequence[Sequence[Record]], *, restarts: bool = False) -> dict[str, dict[int, list[Sent]]]:
-    with tempfile.TemporaryDirectory() as folder:
-        driver = Driver(engine, Path(folder), SQL)
-        for tick in ticks:
-            assert not driver.tick(tick).failed
-            if restarts:
-                driver = driver.restart()
-        found: dict[str, dict[int, list[Sent]]] = {}
-        for name in JOINS:
-            parts: dict[int, list[Sent]] = defaultdict(list)
-            for sent in driver.sent(name):
-                parts[PARTITIONS[sent.key]].append(sent)
-            found[name] = dict(parts)
-        driver.close()
-        return found
+def results(
+    engine, ticks: Sequence[Sequence[Record]], *, restarted_in: Path | None = None
+) -> dict[str, dict[int, list[Sent]]]:
+    driver = Driver(engine, SQL, folder=restarted_in)
+    for tick in ticks:
+        assert not driver.tick(tick).failed
+        if restarted_in is not None:
+            driver = driver.restart()
+    found: dict[str, dict[int, list[Sent]]] = {}
+    for name in JOINS:
+        parts: dict[int, list[Sent]] = defaultdict(list)
+        for sent in driver.sent(name):
+            parts[PARTITIONS[sent.key]].append(sent)
+        found[name] = dict(parts)
+    driver.close()
+    return found
 
 
 @st.composite
@@ -176,26 +181,26 @@ WAITING = [
 ]
 
 
-@settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+@spark_law(1)
 @example(WAITING, range(20))
 @given(st.lists(records(), min_size=8, max_size=20), st.sets(st.integers(1, 20), max_size=3))
-def test_records_meet_the_same_however_they_come(engine, given_records, places):
-    ordered = in_order(given_records)
+def test_records_meet_the_same_however_they_come(engine, input_records, places):
+    ordered = in_order(input_records)
     wanted = expected(ordered)
-    assert results(engine, [given_records]) == wanted
+    assert results(engine, [input_records]) == wanted
     assert results(engine, cut(ordered, places)) == wanted
 
 
-def test_what_waits_and_what_is_kept_outlives_a_restart(engine):
+def test_what_waits_and_what_is_kept_outlives_a_restart(engine, tmp_path):
     ordered = in_order(WAITING)
-    assert results(engine, [ordered[:4], ordered[4:7], ordered[7:]], restarts=True) == expected(ordered)
+    assert results(engine, [ordered[:4], ordered[4:7], ordered[7:]], restarted_in=tmp_path) == expected(ordered)
 
 
-def test_the_store_is_asked_once_for_what_several_stages_read(engine, tmp_path, monkeypatch):
+def test_the_store_is_asked_once_for_what_several_stages_read(engine, monkeypatch):
     asked = []
     lookup = DuckDbStage.lookup_groups
     monkeypatch.setattr(DuckDbStage, "lookup_groups", lambda *args: (asked.append(args[1]), lookup(*args))[1])
-    driver = Driver(engine, tmp_path, SQL)
+    driver = Driver(engine, SQL)
     assert not driver.tick(WAITING).failed
     driver.close()
     assert len(set(asked)) == 2 * len(JOINS)

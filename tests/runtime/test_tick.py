@@ -1,14 +1,14 @@
-"""What a tick tells beside what it stages, and rows that users give."""
+"""What a tick reports_skips beside what it stages, and rows that users give."""
 
 import pyarrow as pa
 from runtime.driver import Driver, Record
 
 from holdfast.names import TopicName
 from holdfast.runtime import tick
-from holdfast.runtime.decode import RecordDecoder
+from holdfast.runtime.record_decoder import RecordDecoder
 from holdfast.runtime.spark.engine import RECORDS
-from holdfast.runtime.store.port import Time
-from holdfast.runtime.tick import Given, TickInputs
+from holdfast.runtime.tick import Ticker
+from holdfast.runtime.tick_inputs import TickInputs
 
 SQL = """
 CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');
@@ -21,31 +21,28 @@ CREATE TABLE v AS SELECT id, n * 2 AS n FROM u WHERE n > 1;
 """
 
 
-def test_rows_that_a_user_gives_a_derived_stream_go_on_from_there(engine, tmp_path):
-    driver = Driver(engine, tmp_path, SQL)
-    row = {"k0": ["a"], "c0": pa.array([5], pa.int32()), "ts": pa.array([7], pa.int64())}
-    place = {"part": pa.array([0], pa.int32()), "off": pa.array([0], pa.int64())}
-    driver.tick_of({}, Given(driver.program("P"), pa.table({**row, **place, "present": [True]})))
+def test_rows_that_a_user_gives_a_derived_stream_go_on_from_there(engine):
+    driver = Driver(engine, SQL)
+    driver.execute("INSERT INTO p (ROWTIME, id, n) VALUES (7, 'a', 5);")
     assert [(s.key, s.value, s.timestamp) for s in driver.sent("P")] == [(b"a", b'{"N":5}', 7)]
     assert [s.value for s in driver.sent("Q")] == [b'{"N":50}']
     assert driver.rows("C") == [("a", 1, 7)]
     driver.close()
 
 
-def test_rows_that_a_user_gives_a_derived_table_go_on_from_there(engine, tmp_path):
-    driver = Driver(engine, tmp_path, SQL)
+def test_rows_that_a_user_gives_a_derived_table_go_on_from_there(engine):
+    driver = Driver(engine, SQL)
     driver.tick([Record("t", b"a", b'{"N": 3}', 1)])
-    row = {"k0": ["a"], "c0": pa.array([1], pa.int32()), "ts": pa.array([7], pa.int64())}
-    driver.tick_of({}, Given(driver.program("U"), pa.table({**row, "present": [True]})))
+    driver.execute("INSERT INTO u (ROWTIME, id, n) VALUES (7, 'a', 1);")
     assert driver.rows("U") == [("a", 1, 7)]
     assert driver.rows("T") == [("a", 3, 1)]
     assert [(s.key, s.value) for s in driver.sent("V")] == [(b"a", b'{"N":6}'), (b"a", None)]
     driver.close()
 
 
-def test_undecodable_records_are_told_with_their_coordinates_and_all_are_counted(engine, tmp_path, monkeypatch):
+def test_undecodable_records_are_told_with_their_coordinates_and_all_are_counted(engine, monkeypatch):
     monkeypatch.setattr(tick, "LOGGED_PER_TICK", 2)
-    driver = Driver(engine, tmp_path, SQL)
+    driver = Driver(engine, SQL)
     bad = [Record("s", b"k%d" % i, b"nonsense", i, i % 2) for i in range(5)]
     outcome = driver.tick([Record("s", b"a", b'{"N": 1}'), *bad])
     (found,) = outcome.undecodable
@@ -57,15 +54,16 @@ def test_undecodable_records_are_told_with_their_coordinates_and_all_are_counted
     driver.close()
 
 
-def test_a_tick_of_a_topic_touches_only_the_queries_below_it(engine, tmp_path):
-    driver = Driver(engine, tmp_path, SQL)
-    assert driver.tick([Record("t", b"a", b'{"N": 3}')]).touched == {"TABLE_T", "CTAS_U_5", "CTAS_V_6"}
-    assert driver.tick([Record("s", b"a", b'{"N": 0}')]).touched == {"CSAS_P_1"}
+def test_a_tick_of_a_topic_touches_only_the_queries_below_it(engine):
+    driver = Driver(engine, SQL)
+    below_t = {driver.program(name).query for name in ("T", "U", "V")}
+    assert driver.tick([Record("t", b"a", b'{"N": 3}')]).touched == below_t
+    assert driver.tick([Record("s", b"a", b'{"N": 0}')]).touched == {driver.program("P").query}
     driver.close()
 
 
-def test_a_reader_of_its_own_learns_spellings_and_leaves_out_what_is_bad(engine, tmp_path):
-    driver = Driver(engine, tmp_path, SQL)
+def test_a_reader_of_its_own_learns_spellings_and_leaves_out_what_is_bad(engine):
+    driver = Driver(engine, SQL)
     source = driver.program("P").sources[0]
     values = [b'{"N": 1}', b'{"n": 2}', b"nonsense", None, b'{"unrelated": 3}']
     rows = [{"part": 0, "off": i, "ts": i, "key": b"a", "value": v} for i, v in enumerate(values)]
@@ -82,7 +80,7 @@ def test_a_reader_of_its_own_learns_spellings_and_leaves_out_what_is_bad(engine,
 
 
 def test_results_survive_a_restart_and_go_on(engine, tmp_path):
-    driver = Driver(engine, tmp_path, SQL)
+    driver = Driver(engine, SQL, folder=tmp_path)
     driver.tick([Record("s", b"a", b'{"N": 1}')])
     driver = driver.restart()
     driver.tick([Record("s", b"a", b'{"N": 2}')])
@@ -91,11 +89,10 @@ def test_results_survive_a_restart_and_go_on(engine, tmp_path):
     driver.close()
 
 
-def test_a_query_that_rides_along_takes_only_what_others_give(engine, tmp_path):
-    """What catches up may read what riders have read before: they must not get it twice."""
+def test_a_query_that_rides_along_takes_only_what_others_give(engine):
+    """What catches up may read what dependents have read before: they must not get it twice."""
     driver = Driver(
         engine,
-        tmp_path,
         """
         CREATE STREAM a (id STRING KEY, n INT) WITH (KAFKA_TOPIC='a', VALUE_FORMAT='JSON');
         CREATE STREAM b (id STRING KEY, n INT) WITH (KAFKA_TOPIC='b', VALUE_FORMAT='JSON');
@@ -106,12 +103,12 @@ def test_a_query_that_rides_along_takes_only_what_others_give(engine, tmp_path):
         """,
     )
     programs = driver.dataflow.programs
-    riders = frozenset(query for query, program in programs.items() if program.collection is not None)
-    topics = driver._tables([Record("b", b"x", b'{"N": 1}')])
-    stage, outcome = driver._ticker.run(driver.dataflow, programs, TickInputs(topics, riders=riders))
-    stage.commit(Time(1))
-    driver._time = 1
-    driver.store.set_upper([p.collection for p in programs.values() if p.collection is not None], Time(2))
+    dependents = frozenset(query for query, program in programs.items() if program.collection is not None)
+    record = {"part": 0, "off": 0, "ts": 0, "key": b"x", "value": b'{"N": 1}'}
+    topics = {TopicName("b"): pa.Table.from_pylist([record], schema=RECORDS)}
+    ticker = Ticker(engine, driver.store, RecordDecoder(engine))
+    stage, outcome = ticker.run(driver.dataflow, programs, TickInputs(topics, live_dependents=dependents))
+    driver.commit_point.commit(stage, outcome)
     assert outcome.failed == {}
     assert [row[:2] for row in driver.rows("OF_EVERY")] == [("x", 1)]
     assert driver.rows("OF_B") == []

@@ -1,14 +1,16 @@
 """How records are cut into ticks changes no result."""
 
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from pathlib import Path
 
-from hypothesis import HealthCheck, example, given, settings
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
+from laws import spark_law
 from runtime.driver import Driver, Record, Sent
+
+pytestmark = pytest.mark.law
 
 SQL = """
 CREATE STREAM s (id STRING KEY, k STRING, n INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');
@@ -53,17 +55,16 @@ def by_partition(sent: Sequence[Sent]) -> dict[int, list[Sent]]:
 
 
 def results(engine, ticks: Sequence[Sequence[Record]]) -> dict[str, object]:
-    with tempfile.TemporaryDirectory() as folder:
-        driver = Driver(engine, Path(folder), SQL)
-        outcomes = [driver.tick(tick) for tick in ticks]
-        assert not any(outcome.failed for outcome in outcomes)
-        skipped: dict[str, int] = defaultdict(int)
-        for problem in (problem for outcome in outcomes for problem in outcome.undecodable):
-            skipped[problem.object] += problem.total
-        found = {name: driver.rows(name) for name in TABLES}
-        found |= {name: by_partition(driver.sent(name)) for name in STREAMS}
-        driver.close()
-        return {**found, "skipped": dict(skipped)}
+    driver = Driver(engine, SQL)
+    outcomes = [driver.tick(tick) for tick in ticks]
+    assert not any(outcome.failed for outcome in outcomes)
+    skipped: dict[str, int] = defaultdict(int)
+    for problem in (problem for outcome in outcomes for problem in outcome.undecodable):
+        skipped[problem.object] += problem.total
+    found = {name: driver.rows(name) for name in TABLES}
+    found |= {name: by_partition(driver.sent(name)) for name in STREAMS}
+    driver.close()
+    return {**found, "skipped": dict(skipped)}
 
 
 LATE_AND_BAD = [
@@ -78,8 +79,8 @@ LATE_AND_BAD = [
 ]
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+@spark_law(3)
 @example(LATE_AND_BAD, range(20))
 @given(st.lists(records(), min_size=6, max_size=20), st.sets(st.integers(1, 20), max_size=3))
-def test_many_ticks_end_as_one(engine, given_records, places):
-    assert results(engine, cut(given_records, places)) == results(engine, [given_records])
+def test_many_ticks_end_as_one(engine, input_records, places):
+    assert results(engine, cut(input_records, places)) == results(engine, [input_records])

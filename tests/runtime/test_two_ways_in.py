@@ -6,8 +6,11 @@ from confluent_kafka import Producer
 from runtime.driver import Driver
 
 from holdfast.coordinator.intake import by_topic
-from holdfast.kafka.clients import kafka_client
+from holdfast.kafka.client_properties import kafka_client
+from holdfast.runtime.record_decoder import RecordDecoder
 from holdfast.runtime.spark.engine import OffsetRange, TopicRange
+from holdfast.runtime.tick import Ticker
+from holdfast.runtime.tick_inputs import TickInputs
 
 SQL = """
 CREATE STREAM s (id STRING KEY, n INT, t STRING, h BYTES HEADER('h')) WITH (KAFKA_TOPIC='{topic}', VALUE_FORMAT='JSON');
@@ -21,7 +24,7 @@ KEYS = [b"a", b"b", None, b""]
 VALUES = [b'{"N": 1, "T": "x"}', b'{"n": "2", "t": "\xc3\xa9"}', None, b"nonsense", b'{"N": 3}', b"", b'{"T": null}']
 
 
-def test_both_ways_in_give_the_same(kafka_engine, settings, ranges, new_topic, tmp_path):
+def test_both_ways_in_give_the_same(kafka_engine, settings, ranges, new_topic):
     topic = new_topic(2)
     producer = Producer(kafka_client(settings))
     for i, (key, value) in enumerate(itertools.product(KEYS, VALUES)):
@@ -33,9 +36,12 @@ def test_both_ways_in_give_the_same(kafka_engine, settings, ranges, new_topic, t
     spark = {topic: TopicRange(topic, tuple(OffsetRange(part, 2, end) for part, end in ends.items()))}
 
     results = []
-    for name, topics in (("arrow", arrow), ("spark", spark)):
-        driver = Driver(kafka_engine, tmp_path / name, SQL.format(topic=topic))
-        outcome = driver.tick_of(topics)
+    for topics in (arrow, spark):
+        driver = Driver(kafka_engine, SQL.format(topic=topic))
+        ticker = Ticker(kafka_engine, driver.store, RecordDecoder(kafka_engine))
+        stage, outcome = ticker.run(driver.dataflow, driver.dataflow.programs, TickInputs(topics))
+        driver.commit_point.commit(stage, outcome)
+        driver.service.run_until_idle()
         skipped = {u.object: (u.total, u.records.to_pylist()) for u in outcome.undecodable}
         sent = {name: driver.sent(name) for name in ("P", "PP")}
         rows = {name: driver.rows(name) for name in ("G", "T", "U")}

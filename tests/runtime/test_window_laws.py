@@ -1,13 +1,15 @@
 """How records are cut into ticks changes no window: neither what it holds, nor when it closes."""
 
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
-from hypothesis import HealthCheck, example, given, settings
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
+from laws import spark_law
 from runtime.driver import Driver, Record
 from runtime.test_tick_laws import cut
+
+pytestmark = pytest.mark.law
 
 SQL = """
 CREATE STREAM s (id STRING KEY, k STRING, n INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');
@@ -57,16 +59,15 @@ def records(draw) -> Record:
 
 
 def results(engine, ticks: Sequence[Sequence[Record]]) -> dict[str, object]:
-    with tempfile.TemporaryDirectory() as folder:
-        driver = Driver(engine, Path(folder), SQL)
-        outcomes = [driver.tick(tick) for tick in ticks]
-        assert {query: why for outcome in outcomes for query, why in outcome.failed.items()} == {}
-        found: dict[str, object] = {name: driver.rows(name) for name in (*TABLES, *EXPIRING, *FINAL)}
-        # Final rows are told once each, so that their records are the same too; those of a tick are by end and key.
-        found |= {f"records of {name}": sorted(map(repr, driver.sent(name))) for name in FINAL}
-        found["records of COPIED"] = sorted(map(repr, driver.sent("COPIED")))
-        driver.close()
-        return found
+    driver = Driver(engine, SQL)
+    outcomes = [driver.tick(tick) for tick in ticks]
+    assert {query: why for outcome in outcomes for query, why in outcome.failed.items()} == {}
+    found: dict[str, object] = {name: driver.rows(name) for name in (*TABLES, *EXPIRING, *FINAL)}
+    # Final rows are emitted once each, so that their records are the same too; those of a tick are by end and key.
+    found |= {f"records of {name}": sorted(map(repr, driver.sent(name))) for name in FINAL}
+    found["records of COPIED"] = sorted(map(repr, driver.sent("COPIED")))
+    driver.close()
+    return found
 
 
 def row(key: bytes, n: int, at: int) -> Record:
@@ -88,8 +89,8 @@ LATE = [
 ]
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+@spark_law(3)
 @example(LATE, range(20))
 @given(st.lists(records(), min_size=8, max_size=24), st.sets(st.integers(1, 24), max_size=4))
-def test_many_ticks_end_as_one(engine, given_records, places):
-    assert results(engine, cut(given_records, places)) == results(engine, [given_records])
+def test_many_ticks_end_as_one(engine, input_records, places):
+    assert results(engine, cut(input_records, places)) == results(engine, [input_records])

@@ -14,7 +14,7 @@ def row(key: bytes, n: int, at: int) -> Record:
 
 
 def test_open_windows_outlive_a_restart(engine, tmp_path):
-    driver = Driver(engine, tmp_path, SQL)
+    driver = Driver(engine, SQL, folder=tmp_path)
     driver.tick([row(b"a", 1, 3), row(b"b", 2, 4)])
     driver = driver.restart()
     driver.tick([row(b"a", 4, 9), row(b"a", 8, 29)])

@@ -7,11 +7,11 @@ import pytest
 
 from holdfast.catalog.snapshot import EMPTY
 from holdfast.samples.catalog import SAMPLES
-from holdfast.samples.sample import BLOCK_ROWS, Kind, Sample, Supply
+from holdfast.samples.sample import BLOCK_ROWS, Sample, SampleKind, Supply
 from holdfast.samples.users import USERS
-from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundCreateSource
-from holdfast.sql.parse import parse
+from holdfast.sql.bind.create_source import BoundCreateSource
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.syntax.parse import parse
 
 PYTHON = {"STRING": str, "INT": int, "BIGINT": int, "DOUBLE": (int, float)}
 samples = pytest.mark.parametrize("sample", SAMPLES.values(), ids=list(SAMPLES))
@@ -56,7 +56,7 @@ def test_every_user_is_introduced_before_any_changes() -> None:
     assert {key for key, _ in found[USERS:]} <= {key for key, _ in found[:USERS]}
     names = {(key, value["first_name"]) for key, value in found}
     assert len(names) == USERS, "a name does not change, a city may"
-    assert SAMPLES["users"].kind is Kind.TABLE
+    assert SAMPLES["users"].kind is SampleKind.TABLE
 
 
 def test_customers_and_visitors_are_users_and_some_come_more_often() -> None:

@@ -1,4 +1,4 @@
-"""Clients at the level of sockets: ones that stop reading, that go, and that do not speak HTTP."""
+"""Socket-level clients: they stop reading, disconnect, or do not speak HTTP."""
 
 import json
 import socket
@@ -24,19 +24,24 @@ def connect(url: str, *, buffer: int | None = None) -> socket.socket:
 
 def request(path: str, body: object, *headers: str) -> bytes:
     content = json.dumps(body).encode()
-    head = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(content)}", "Content-Type: application/json"]
+    head = [
+        f"POST {path} HTTP/1.1",
+        "Host: localhost",
+        f"Content-Length: {len(content)}",
+        "Content-Type: application/json",
+    ]
     return "\r\n".join([*head, *headers, "", ""]).encode() + content
 
 
 class Http1:
-    """One request on a connection of HTTP/1.1, whose answer is read when asked for."""
+    """One request on an HTTP/1.1 connection; the response is read on demand."""
 
     def __init__(self, url: str, path: str, body: object) -> None:
         self.socket = connect(url, buffer=1 << 16)
         self.socket.sendall(request(path, body))
 
     def received(self) -> Iterator[bytes]:
-        """The parts of a chunked answer's body."""
+        """The chunks of a chunked response body."""
         with self.socket.makefile("rb") as file:
             while file.readline().strip():
                 pass
@@ -49,14 +54,14 @@ class Http1:
 
 
 class Http2:
-    """One request on a connection of HTTP/2 with prior knowledge; the window is not widened before it is read."""
+    """One request on an HTTP/2 connection with prior knowledge; the window grows only as the response is read."""
 
     def __init__(self, url: str, path: str, body: object) -> None:
         self.socket = connect(url)
         self.connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
         self.connection.initiate_connection()
         content = json.dumps(body).encode()
-        head = [(":method", "POST"), (":path", path), (":scheme", "http"), (":authority", "x")]
+        head = [(":method", "POST"), (":path", path), (":scheme", "http"), (":authority", "localhost")]
         self.connection.send_headers(1, [*head, ("content-type", "application/json")])
         self.connection.send_data(1, content, end_stream=True)
         self._flush()
@@ -84,7 +89,7 @@ class Http2:
 
 
 class WebSocket:
-    """A connection whose answer is read when asked for."""
+    """A connection whose response is read on demand."""
 
     def __init__(self, url: str, path: str, body: object, *, origin: str | None = None) -> None:
         self.socket = connect(url, buffer=1 << 16)
@@ -97,7 +102,7 @@ class WebSocket:
             self._send(wsproto.events.TextMessage(json.dumps(body)))
 
     def received(self) -> Iterator[bytes]:
-        """The texts, until the server closes."""
+        """The text messages, until the server closes."""
         self.code = None
         for event in self._events:
             match event:

@@ -1,30 +1,41 @@
 """/ksql about materialized views and views: what is listed, described, explained and refused."""
 
+from collections.abc import Iterator
+
 import httpx
 import pytest
 
 from holdfast.client.entities import Grid, Pairs, blocks
-
-from .fake import FakeService
-from .test_statements import one, run
+from holdfast.runtime.spark.engine_pair import EnginePair
+from tests.server.local import LocalService, SharedServer
+from tests.server.test_statements import one, run
 
 DEFINITION = (
     "CREATE MATERIALIZED VIEW mv WITH (RETAIN HISTORY FOR '1h') AS SELECT id, total FROM totals WHERE total > 1;"
 )
 
 
-@pytest.fixture
-def made(http: httpx.Client) -> httpx.Client:
-    created = one(http, DEFINITION)
-    assert created["commandId"] == "materialized_view/`MV`/create"
-    assert created["commandStatus"]["queryId"].startswith("CMVAS_MV_")
-    one(http, "CREATE VIEW v AS SELECT id, total * 2 AS twice FROM mv;")
-    one(http, "CREATE VIEW of_stream AS SELECT id, amount FROM orders WHERE amount > 3;")
-    return http
+VIEWS = """
+CREATE VIEW v AS SELECT id, total * 2 AS twice FROM mv;
+CREATE VIEW of_stream AS SELECT id, amount FROM orders WHERE amount > 3;
+"""
 
 
-def test_a_materialized_view_is_listed_apart_from_tables(made: httpx.Client, service: FakeService) -> None:
-    (listed,) = one(made, "SHOW MATERIALIZED VIEWS;")["materializedViews"]
+@pytest.fixture(scope="module")
+def shared(engines: EnginePair) -> Iterator[SharedServer]:
+    server = SharedServer(engines, DEFINITION + VIEWS)
+    yield server
+    server.close()
+
+
+def test_a_materialized_view_is_made(http: httpx.Client) -> None:
+    created = one(http, DEFINITION.replace(" mv ", " another "))
+    assert created["commandId"] == "materialized_view/`ANOTHER`/create"
+    assert created["commandStatus"]["queryId"].startswith("CMVAS_ANOTHER_")
+
+
+def test_a_materialized_view_is_listed_apart_from_tables(http: httpx.Client, service: LocalService) -> None:
+    (listed,) = one(http, "SHOW MATERIALIZED VIEWS;")["materializedViews"]
     query = service.catalog.materialized_views[0].query
     assert listed == {
         "name": "MV",
@@ -33,35 +44,35 @@ def test_a_materialized_view_is_listed_apart_from_tables(made: httpx.Client, ser
         "isWindowed": False,
         "definition": DEFINITION.rstrip(";"),
     }
-    assert [table["name"] for table in one(made, "SHOW TABLES;")["tables"]] == ["TOTALS"]
-    assert [q["sinkKafkaTopics"] for q in one(made, "SHOW QUERIES;")["queries"] if q["id"] == query] == [[]]
-    (grid,) = blocks(one(made, "SHOW MATERIALIZED VIEWS;"))
+    assert [table["name"] for table in one(http, "SHOW TABLES;")["tables"]] == ["TOTALS"]
+    assert [q["sinkKafkaTopics"] for q in one(http, "SHOW QUERIES;")["queries"] if q["id"] == query] == [[]]
+    (grid,) = blocks(one(http, "SHOW MATERIALIZED VIEWS;"))
     assert isinstance(grid, Grid)
     assert list(grid.rows) == [["MV", "TOTALS", query, DEFINITION.rstrip(";")]]
 
 
-def test_descriptions_have_no_topic(made: httpx.Client) -> None:
-    told = one(made, "DESCRIBE mv;")
-    described = told["sourceDescription"]
+def test_descriptions_have_no_topic(http: httpx.Client) -> None:
+    shown = one(http, "DESCRIBE mv;")
+    described = shown["sourceDescription"]
     assert (described["type"], described["topic"], described["keyFormat"]) == ("MATERIALIZED VIEW", "", "")
     assert [(f["name"], f["schema"]["type"], f.get("type")) for f in described["fields"]] == [
         ("ID", "STRING", "KEY"),
         ("TOTAL", "INTEGER", None),
     ]
-    assert next(iter(blocks(told))) == Pairs({"Name": "MV", "Kind": "MATERIALIZED VIEW"})
-    view = one(made, "DESCRIBE v;")["sourceDescription"]
+    assert next(iter(blocks(shown))) == Pairs({"Name": "MV", "Kind": "MATERIALIZED VIEW"})
+    view = one(http, "DESCRIBE v;")["sourceDescription"]
     assert (view["type"], [f["name"] for f in view["fields"]]) == ("VIEW", ["ID", "TWICE"])
-    stream = one(made, "DESCRIBE of_stream EXTENDED;")["sourceDescription"]
+    stream = one(http, "DESCRIBE of_stream EXTENDED;")["sourceDescription"]
     assert [f["name"] for f in stream["fields"]] == ["ID", "AMOUNT"]
     assert stream["statement"] == "CREATE VIEW of_stream AS SELECT id, amount FROM orders WHERE amount > 3"
-    described_all = one(made, "SHOW MATERIALIZED VIEWS EXTENDED;")["sourceDescriptions"]
+    described_all = one(http, "SHOW MATERIALIZED VIEWS EXTENDED;")["sourceDescriptions"]
     assert [each["name"] for each in described_all] == ["MV"]
 
 
 @pytest.mark.parametrize(("format_", "has"), [("TEXT", "->  Table Keep"), ("JSON", '"tableKeepV1"'), ("DOT", "MV")])
-def test_a_materialized_view_is_explained(made: httpx.Client, format_: str, has: str) -> None:
+def test_a_materialized_view_is_explained(http: httpx.Client, format_: str, has: str) -> None:
     text = f"EXPLAIN FORMAT {format_} CREATE MATERIALIZED VIEW x AS SELECT id, total FROM mv;"
-    plan = one(made, text)["queryDescription"]["executionPlan"]
+    plan = one(http, text)["queryDescription"]["executionPlan"]
     assert has in plan
     assert "Topics Written" not in plan
 
@@ -82,19 +93,19 @@ def test_a_materialized_view_is_explained(made: httpx.Client, format_: str, has:
         ("CREATE MATERIALIZED VIEW x AS SELECT id, total FROM totals ORDER BY id;", "ORDER BY is not supported yet"),
         ("CREATE MATERIALIZED VIEW x AS SELECT DISTINCT id FROM totals;", "DISTINCT is not supported yet"),
         ("ALTER TABLE mv SET (RETAIN HISTORY FOR '1h');", '"MV" is a materialized view, not a table'),
-        ("ALTER MATERIALIZED VIEW mv SET (RETAIN HISTORY FOR 'soon');", "'soon' cannot be read as a duration"),
+        ("ALTER MATERIALIZED VIEW mv SET (RETAIN HISTORY FOR 'soon');", "'soon' is not a valid duration"),
     ],
 )  # fmt: skip
-def test_what_is_refused(made: httpx.Client, statement: str, begins: str) -> None:
-    answer = run(made, statement)
+def test_what_is_refused(http: httpx.Client, statement: str, begins: str) -> None:
+    answer = run(http, statement)
     assert answer.status_code == 400
     assert answer.json()["message"].startswith(begins)
 
 
-def test_what_need_not_be_said_twice(made: httpx.Client) -> None:
-    again = one(made, "CREATE MATERIALIZED VIEW IF NOT EXISTS mv AS SELECT id, total FROM totals;")
+def test_what_need_not_be_said_twice(http: httpx.Client) -> None:
+    again = one(http, "CREATE MATERIALIZED VIEW IF NOT EXISTS mv AS SELECT id, total FROM totals;")
     assert again["warnings"] == [{"message": 'materialized view "MV" already exists'}]
-    gone = one(made, "DROP MATERIALIZED VIEW IF EXISTS nothing;")
+    gone = one(http, "DROP MATERIALIZED VIEW IF EXISTS nothing;")
     assert gone["warnings"] == [{"message": 'materialized view "NOTHING" does not exist'}]
-    one(made, "DROP VIEW v;")
-    assert one(made, "DROP MATERIALIZED VIEW mv;")["commandId"] == "materialized_view/`MV`/drop"
+    one(http, "DROP VIEW v;")
+    assert one(http, "DROP MATERIALIZED VIEW mv;")["commandId"] == "materialized_view/`MV`/drop"

@@ -1,14 +1,13 @@
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from .reading import Reading
+from holdfast.runtime.spark.engine import Engine
+from tests.serving.reading import Reading
 
 
 @pytest.fixture
-def reading(tmp_path: Path) -> Iterator[Reading]:
-    """Tables without Spark."""
-    opened = Reading(tmp_path)
+def reading(engine: Engine) -> Iterator[Reading]:
+    opened = Reading(engine)
     yield opened
     opened.close()

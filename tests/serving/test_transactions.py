@@ -16,13 +16,12 @@ from holdfast.errors import (
     UnreadableTime,
 )
 from holdfast.names import CollectionId
-from holdfast.planner.draft import Changing, Draft
+from holdfast.planner.draft import Change, Draft
 from holdfast.serving.transactions import Transactions
-from holdfast.sql.moments import BoundAsOf, Moment
-from holdfast.sql.parse import parse
+from holdfast.sql.literals.moment import BoundAsOf, Moment
+from holdfast.sql.syntax.parse import parse
 from tests.planner.test_draft import SETUP, catalog_of
-
-from .reading import Reading, plain
+from tests.serving.reading import Reading, plain
 
 LATER = 5_000_000
 """Milliseconds after which what is not held is forgotten."""
@@ -40,9 +39,7 @@ def ask(reading: Reading, opened: Transactions, id_: str, query: str) -> list[tu
 
 
 def forget(reading: Reading) -> None:
-    reading.now += LATER
-    for name in ("T", "I"):
-        reading.store.set_upper([CollectionId(name)], reading.now + 1)
+    reading.let_pass(LATER)
     reading.store.compact(limit=1_000)
 
 
@@ -77,10 +74,10 @@ def test_what_is_held_is_let_go(way, reading):
             time.sleep(0.01)
     forget(reading)
     assert reading.store.frontier(CollectionId("T")).since > first
-    with pytest.raises(NoTransaction) as told:
+    with pytest.raises(NoTransaction) as raised:
         opened.as_of(id_, (), None)
-    assert told.value.message == f'there is no transaction "{id_}"'
-    assert told.value.sqlstate == "25P01"
+    assert raised.value.message == f'there is no transaction "{id_}"'
+    assert raised.value.sqlstate == "25P01"
 
 
 def test_the_first_query_may_choose_the_time(reading):
@@ -108,18 +105,18 @@ def test_a_first_query_that_fails_leaves_the_choice_open(reading):
 
 
 def test_what_a_time_was_decided_by_is_explained(reading):
-    from holdfast.serving.timestamps import explained
+    from holdfast.serving.time.choice import explain_choice
 
     first = reading.put("T", {"a": (1, "x")})
     bound = reading.bound(f"SELECT n FROM t AS OF {first};")
-    assert explained(reading.times.choose(bound.tables, bound.as_of), reading.now) == (
+    assert explain_choice(reading.times.choose(bound.tables, bound.as_of), reading.now) == (
         f"               query time: {first}\n"
         "               decided by: AS OF\n"
         f"        latest final time: {first}\n"
         "           can answer now: true\n"
         "\n"
         'object "T":\n'
-        "                    since: 1\n"
+        f"                    since: {reading.store.frontier(CollectionId('T')).since}\n"
         f"                    upper: {first + 1}\n"
         "             kept current: true\n"
     )
@@ -133,7 +130,7 @@ def of_catalog() -> Transactions:
     return Transactions(None, None, tuple, idle_seconds=60)
 
 
-def change(opened: Transactions, id_: str, text: str, catalog: Catalog) -> Changing:
+def change(opened: Transactions, id_: str, text: str, catalog: Catalog) -> Change:
     (parsed,) = parse(text)
     return opened.change(id_, parsed, {}, catalog)
 
@@ -169,19 +166,18 @@ def test_after_an_error_nothing_but_rollback_can_follow(holds, first):
     change(opened, id_, "DROP HOLD a;", holds)
     with pytest.raises(HoldfastError) as reason:
         change(opened, id_, first, holds)
-    with pytest.raises(FailedTransaction) as told:
+    with pytest.raises(FailedTransaction) as raised:
         change(opened, id_, "ALTER HOLD b RENAME TO a;", holds)
-    assert str(told.value) == (
-        "the transaction has failed, and nothing but ROLLBACK can follow\n"
-        f"DETAIL: The first error was: {reason.value.message}."
+    assert str(raised.value) == (
+        f"the transaction has failed; only ROLLBACK is allowed\nDETAIL: The first error was: {reason.value.message}."
     )
-    assert told.value.sqlstate == "25P02"
+    assert raised.value.sqlstate == "25P02"
     with pytest.raises(RolledBack) as ended:
         opened.end(id_)
     assert str(ended.value) == (
-        "the transaction is rolled back, because a statement of it has failed\n"
+        "the transaction was rolled back because one of its statements failed\n"
         f"DETAIL: The first error was: {reason.value.message}.\n"
-        "HINT: Start another one with BEGIN."
+        "HINT: Start a new one with BEGIN."
     )
     assert ended.value.sqlstate == "40000"
 
@@ -199,10 +195,10 @@ def test_one_that_changes_something_does_not_read(holds):
     opened = of_catalog()
     id_ = opened.begin()
     change(opened, id_, "DROP HOLD a;", holds)
-    with pytest.raises(NotInTransaction) as told:
+    with pytest.raises(NotInTransaction) as raised:
         opened.as_of(id_, (), None)
-    assert str(told.value) == (
-        "a transaction that changes something does not read\nHINT: End it with COMMIT or ROLLBACK first."
+    assert str(raised.value) == (
+        "a transaction with DDL statements cannot run queries\nHINT: End it with COMMIT or ROLLBACK first."
     )
 
 
@@ -213,9 +209,9 @@ def test_one_that_reads_does_not_change_anything(reading, holds):
     ask(reading, opened, id_, "SELECT n FROM t")
     only = opened.begin(read_only=True)
     for each in (id_, only):
-        with pytest.raises(ReadOnlyTransaction) as told:
+        with pytest.raises(ReadOnlyTransaction) as raised:
             change(opened, each, "DROP HOLD a;", holds)
-        assert told.value.message == "DROP cannot be run in a transaction, which only reads"
+        assert raised.value.message == "DROP cannot be run in a read-only transaction"
         assert opened.end(each) == Draft()
 
 

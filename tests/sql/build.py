@@ -1,10 +1,10 @@
-"""Catalogs from SQL text, by the road that statements take: parse, bind, plan, encode, fold."""
+"""Builds catalogs from SQL text as the server does: parse, bind, plan, encode, fold."""
 
-from holdfast.catalog.commands import fold
+from holdfast.catalog.fold import fold
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.planner.commands import commands_for
-from holdfast.sql.bind import bind
-from holdfast.sql.parse import statements
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.syntax.parse import statements
 
 STREAM = """
 CREATE STREAM views (id INT KEY, page STRING, user STRING, took DOUBLE, ts BIGINT, tags ARRAY<STRING>,

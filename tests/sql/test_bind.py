@@ -5,11 +5,16 @@ import pytest
 from holdfast.catalog.objects import TopicSettings
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.plan.formats import SerdeFeature, TimestampColumn
-from holdfast.runtime.plan.presence import ABSENT
-from holdfast.sql.bind import bind, bind_select
-from holdfast.sql.bound import BoundCreateAs, BoundCreateSource, BoundDrop, BoundNothing, BoundTerminate, SelectKind
-from holdfast.sql.parse import parse, parse_select
-from holdfast.sql.time_texts import millis
+from holdfast.runtime.plan.optional import ABSENT
+from holdfast.sql.bind.create_as import BoundCreateAs
+from holdfast.sql.bind.create_source import BoundCreateSource
+from holdfast.sql.bind.drop import BoundDrop
+from holdfast.sql.bind.nothing import BoundNothing
+from holdfast.sql.bind.query_control import BoundTerminate
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.literals.timestamp import millis
+from holdfast.sql.read.select import SelectKind, bind_select
+from holdfast.sql.syntax.parse import parse, parse_select
 from holdfast.types import Scalar
 
 from .build import EVERYTHING, catalog_of

@@ -2,15 +2,17 @@
 
 import pytest
 
-from holdfast.catalog.commands import apply, decode_command, encode_command, fold
+from holdfast.catalog.commands import decode_command, encode_command
+from holdfast.catalog.fold import apply, fold
 from holdfast.catalog.objects import QueryState
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import HoldfastError
 from holdfast.planner.commands import commands_for
 from holdfast.runtime.functions import user
-from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundCreateFunction, BoundNothing
-from holdfast.sql.parse import statements
+from holdfast.sql.bind.function import BoundCreateFunction
+from holdfast.sql.bind.nothing import BoundNothing
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.syntax.parse import statements
 
 TWICE = "CREATE FUNCTION twice(n INT) RETURNS INT LANGUAGE PYTHON AS 'def twice(n): return n';"
 
@@ -33,10 +35,10 @@ def refusal(text: str, catalog: Catalog = EMPTY) -> HoldfastError:
 @pytest.mark.parametrize(
     ("python", "says", "detail"),
     [
-        ("def twice(n) return n", "the Python of function TWICE cannot be read", "Line 1"),
-        ("def other(n): return n", "the Python of function TWICE does not define it", None),
-        ("def twice(a, b): return a", "the Python function TWICE takes 2 arguments, and would get 1", None),
-        ("class Twice: pass", "the class of aggregate TWICE lacks partial, merge, result", None),
+        ("def twice(n) return n", "the Python source of function TWICE cannot be parsed", "Line 1"),
+        ("def other(n): return n", "the Python source of function TWICE does not define it", None),
+        ("def twice(a, b): return a", "the Python function TWICE takes 2 arguments but is called with 1", None),
+        ("class Twice: pass", "the class of aggregate TWICE is missing partial, merge, result", None),
     ],
 )
 def test_python_that_cannot_be_the_function(python: str, says: str, detail: str | None) -> None:
@@ -56,10 +58,10 @@ def test_code_is_not_run_when_it_is_bound() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("CREATE FUNCTION ucase(n INT) RETURNS INT LANGUAGE PYTHON AS '';", "UCASE is built in"),
+        ("CREATE FUNCTION ucase(n INT) RETURNS INT LANGUAGE PYTHON AS '';", "UCASE is a built-in function"),
         ("CREATE FUNCTION f() RETURNS INT LANGUAGE PYTHON AS '';", "a function needs at least one argument"),
-        ("CREATE FUNCTION f(a INT, a INT) RETURNS INT LANGUAGE PYTHON AS '';", 'the argument "A" is there twice'),
-        ("CREATE FUNCTION f(a INT) RETURNS INT LANGUAGE JAVA AS '';", "a function cannot be written in JAVA"),
+        ("CREATE FUNCTION f(a INT, a INT) RETURNS INT LANGUAGE PYTHON AS '';", 'the argument "A" is declared twice'),
+        ("CREATE FUNCTION f(a INT) RETURNS INT LANGUAGE JAVA AS '';", "functions cannot be written in JAVA"),
         ("CREATE FUNCTION `f g`(a INT) RETURNS INT LANGUAGE PYTHON AS '';", '"f g" cannot be the name of a function'),
         ("DROP FUNCTION f;", 'function "F" does not exist'),
         ("DROP FUNCTION ucase;", "UCASE is built in and cannot be dropped"),
@@ -117,7 +119,7 @@ SPAN = (
 def test_an_aggregate_of_a_user_is_for_streams() -> None:
     table = "CREATE TABLE t (id INT PRIMARY KEY, n INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON');"
     error = refusal("CREATE TABLE u AS SELECT n, SPAN(n) AS s FROM t GROUP BY n;", after(SPAN + table))
-    assert error.message == "the aggregate SPAN cannot be kept over a table"
+    assert error.message == "the aggregate SPAN is not supported over a table"
     assert error.position is not None
 
 
@@ -133,7 +135,7 @@ def test_an_aggregate_of_a_user_is_not_for_windows_that_close(window: str, emit:
     catalog = after(SPAN + "CREATE STREAM s (id INT KEY, n INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');")
     text = f"CREATE TABLE u AS SELECT id, SPAN(n) AS s FROM s WINDOW {window} GROUP BY id EMIT {emit};"
     error = refusal(text, catalog)
-    assert error.message == "the aggregate SPAN cannot be kept in windows that close yet"
+    assert error.message == "the aggregate SPAN is not supported in windows that close yet"
     assert error.position is not None
     assert error.position.column == text.index("SPAN") + 1
     open_ones = "CREATE TABLE u AS SELECT id, SPAN(n) AS s FROM s WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY id;"
@@ -162,5 +164,5 @@ def test_a_function_in_an_unknown_language_is_put_aside() -> None:
     catalog = fold([decode_command(key, value.replace(b'"PYTHON"', b'"RUST"'))])
     (entry,) = catalog.queries.values()
     assert entry.state is QueryState.INCOMPATIBLE
-    assert entry.reason == "function TWICE is in RUST, which this release cannot run"
+    assert entry.reason == "function TWICE is written in RUST, which this release cannot run"
     assert "TWICE" not in catalog.functions

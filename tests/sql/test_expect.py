@@ -1,6 +1,6 @@
 import pytest
 
-from holdfast.sql.expect import Kind, expected_after
+from holdfast.sql.syntax.expect import Kind, expected_after
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,15 @@
 
 import pytest
 
-from holdfast.catalog.commands import apply
+from holdfast.catalog.fold import apply
 from holdfast.catalog.snapshot import EMPTY
 from holdfast.errors import BadTime, BindError, DuplicateObject, SyntaxProblem, UnknownObject, WrongObjectKind
 from holdfast.planner.commands import commands_for
-from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundNothing, BoundSubscribe
-from holdfast.sql.bound_hold import BoundAdvanceHold, BoundCreateHold, BoundRenameHold
-from holdfast.sql.parse import parse
+from holdfast.sql.bind.hold import BoundAdvanceHold, BoundCreateHold, BoundRenameHold
+from holdfast.sql.bind.nothing import BoundNothing
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.read.subscribe import BoundSubscribe
+from holdfast.sql.syntax.parse import parse
 
 SETUP = """
 CREATE TABLE t (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON', PARTITIONS=1);
@@ -71,30 +72,30 @@ def test_subscribe_with_a_hold(catalog):
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "told"),
+    ("text", "error", "message"),
     [
         ("CREATE HOLD ON t;", BindError, "a hold needs a name"),
         ("CREATE HOLD h ON t;", DuplicateObject, 'hold "H" already exists'),
         ("CREATE HOLD t ON t;", DuplicateObject, 'table "T" already exists'),
         ("ALTER HOLD h RENAME TO t;", DuplicateObject, 'table "T" already exists'),
         ("CREATE HOLD x ON s;", WrongObjectKind, 'a hold cannot be on "S", which is a stream'),
-        ("CREATE HOLD x ON t, t;", BindError, '"T" is named twice'),
+        ("CREATE HOLD x ON t, t;", BindError, '"T" is listed twice'),
         ("CREATE HOLD x ON nothing;", UnknownObject, 'table or index "NOTHING" does not exist'),
-        ("CREATE HOLD x ON t AT 'soon';", BadTime, "'soon' cannot be read as a time"),
-        ("CREATE HOLD x ON t WITH (MAX LAG = 'long');", BadTime, "'long' cannot be read as a duration"),
-        ("CREATE HOLD x ON t WITH (MAX LAG = '0s');", BadTime, "MAX LAG must be more than nothing"),
-        ("CREATE HOLD x ON t WITH (MAX LAG = '3h'::TEXT);", BadTime, "TEXT is not a kind of duration"),
+        ("CREATE HOLD x ON t AT 'soon';", BadTime, "'soon' is not a valid time"),
+        ("CREATE HOLD x ON t WITH (MAX LAG = 'long');", BadTime, "'long' is not a valid duration"),
+        ("CREATE HOLD x ON t WITH (MAX LAG = '0s');", BadTime, "MAX LAG must be greater than zero"),
+        ("CREATE HOLD x ON t WITH (MAX LAG = '3h'::TEXT);", BadTime, "TEXT is not a duration type"),
         ("ALTER HOLD hh ADVANCE;", UnknownObject, 'hold "HH" does not exist'),
         ("DROP HOLD nothing;", UnknownObject, 'hold "NOTHING" does not exist'),
-        ("SUBSCRIBE u WITH (HOLD = h);", BindError, 'hold "H" does not hold "U"'),
+        ("SUBSCRIBE u WITH (HOLD = h);", BindError, 'hold "H" is not on "U"'),
         ("SUBSCRIBE t WITH (HOLD = h) AS OF 5;", Exception, "AS OF and HOLD cannot be used together"),
         ("ALTER HOLD h ADD t;", SyntaxProblem, "ADD"),
         ("DROP HOLD;", SyntaxProblem, 'syntax error at or near ";"'),
         ("SHOW HOLDS x;", SyntaxProblem, 'syntax error at or near "x"'),
     ],
 )
-def test_refused(catalog, text, error, told):
+def test_refused(catalog, text, error, message):
     with pytest.raises(error) as found:
         bound(text, catalog)
-    assert told in str(found.value)
+    assert message in str(found.value)
     assert found.value.position is not None

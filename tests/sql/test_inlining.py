@@ -3,12 +3,14 @@
 import pytest
 
 from holdfast.errors import BindError, HoldfastError, NotSupported, UnknownColumn
-from holdfast.planner.plan import Plannable, plan
+from holdfast.planner.plan import plan
 from holdfast.runtime.plan.codec import encode
-from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundSelect, BoundSubscribe
-from holdfast.sql.bound_read import BoundRead
-from holdfast.sql.parse import parse
+from holdfast.sql.bind.ddl_kind import BoundPlan
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.read.pull import BoundRead
+from holdfast.sql.read.select import BoundSelect
+from holdfast.sql.read.subscribe import BoundSubscribe
+from holdfast.sql.syntax.parse import parse
 
 from .build import catalog_of
 
@@ -37,7 +39,7 @@ CATALOG = catalog_of(SETUP)
 def planned(text: str) -> bytes:
     (parsed,) = parse(text)
     bound = bind(parsed.statement, CATALOG)
-    assert isinstance(bound, Plannable)
+    assert isinstance(bound, BoundPlan)
     return encode(plan(bound, text="", number=0))
 
 
@@ -122,7 +124,7 @@ def test_a_view_is_what_it_reads(with_views: str, without: str) -> None:
          "Its query has WITH, which a continuous query cannot have.", 33),
         ("CREATE TABLE x AS SELECT * FROM inside;", NotSupported,
          'a continuous query cannot read the view "INSIDE" here',
-         "Of its query: a query inside an expression is not supported here yet.", 33),
+         "In its query: a query inside an expression is not supported here yet.", 33),
         ("CREATE TABLE x AS SELECT orders, COUNT(*) AS c FROM per_user GROUP BY orders;", NotSupported,
          'a continuous query cannot read the view "PER_USER" here',
          "It aggregates, and its result would be aggregated again.", 53),
@@ -131,24 +133,24 @@ def test_a_view_is_what_it_reads(with_views: str, without: str) -> None:
          "It aggregates, and its result would be joined.", 65),
         ("CREATE TABLE x AS SELECT u.id AS id FROM orders u JOIN named n ON u.id = n.id;", NotSupported,
          'a continuous query cannot read the view "NAMED" here',
-         "It joins, and would be joined to what is before it. It can be the first relation.", 56),
+         "It contains a join, and can only be the first relation of a query.", 56),
         ("CREATE TABLE x AS SELECT o.id AS id FROM orders o LEFT JOIN adults a ON o.user = a.id;", NotSupported,
          'a continuous query cannot read the view "ADULTS" here',
-         "It filters, and the join keeps rows for which it has none.", 61),
+         "It filters, and the outer join keeps rows without a match in it.", 61),
         ("CREATE TABLE x AS SELECT nothing FROM adults;", UnknownColumn,
          'column "NOTHING" does not exist in "ADULTS"',
-         '"ADULTS" stands here for the query of the view.', 26),
+         'A view is replaced by its query here: "ADULTS".', 26),
         ("CREATE TABLE x AS SELECT name FROM adults;", BindError,
-         None, '"ADULTS" stands here for the query of the view.', None),
+         None, 'A view is replaced by its query here: "ADULTS".', None),
         ("SELECT * FROM per_user EMIT CHANGES;", NotSupported,
-         "GROUP BY is not supported in a SELECT yet",
-         '"PER_USER" stands here for the query of the view.', None),
+         "GROUP BY is not supported in a push query yet",
+         'A view is replaced by its query here: "PER_USER".', None),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done_is_told_with_the_view(statement, kind, message, detail, column) -> None:
-    with pytest.raises(kind) as told:
+    with pytest.raises(kind) as raised:
         planned(statement)
-    error = told.value
+    error = raised.value
     assert message in (None, error.message)
     assert (error.detail or "").endswith(detail)
     assert column is None or (error.position is not None and error.position.column == column)
@@ -175,6 +177,6 @@ def test_a_view_of_a_stream_is_checked_when_it_is_made() -> None:
         "CREATE VIEW v AS SELECT id FROM clicks ORDER BY id;",
         "CREATE VIEW v (a, b) AS SELECT id FROM clicks;",
     ):
-        with pytest.raises(HoldfastError) as told:
+        with pytest.raises(HoldfastError) as raised:
             planned(text)
-        assert told.value.position is not None
+        assert raised.value.position is not None

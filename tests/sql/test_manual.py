@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.sql.manual import MANUAL
-from holdfast.sql.parse import parse
-from holdfast.sql.statements import Refused
-from holdfast.sql.synopsis import by_rule, synopses
+from holdfast.sql.syntax.manual import MANUAL
+from holdfast.sql.syntax.parse import parse
+from holdfast.sql.syntax.statements import Refused
+from holdfast.sql.syntax.synopsis import by_rule, synopses
 
 
 def test_every_statement_is_in_the_manual() -> None:

@@ -1,9 +1,9 @@
 import pytest
 
 from holdfast.errors import BadTime
-from holdfast.sql.duration_texts import duration_ms
-from holdfast.sql.moments import BoundAsOf, Moment, bind_as_of
-from holdfast.sql.parse import parse_select
+from holdfast.sql.literals.duration import duration_ms
+from holdfast.sql.literals.moment import BoundAsOf, Moment, bind_as_of
+from holdfast.sql.syntax.parse import parse_select
 
 NOW = 1_700_000_000_000
 
@@ -45,31 +45,31 @@ def test_at_least():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a", "A cannot be read as a time"),
-        ("'yesterday'", "'yesterday' cannot be read as a time"),
-        ("'2024-13-01'", "'2024-13-01' cannot be read as a time"),
-        ("1.5", "1.5 cannot be read as a time"),
-        ("true", "true cannot be read as a time"),
+        ("a", "A is not a valid time"),
+        ("'yesterday'", "'yesterday' is not a valid time"),
+        ("'2024-13-01'", "'2024-13-01' is not a valid time"),
+        ("1.5", "1.5 is not a valid time"),
+        ("true", "true is not a valid time"),
         ("-5", "the time -5 is out of range"),
         ("9223372036854775808", "the time 9223372036854775808 is out of range"),
-        ("now() - INTERVAL 'soon'", "'soon' cannot be read as a duration"),
+        ("now() - INTERVAL 'soon'", "'soon' is not a valid duration"),
         ("now() - '1h'", "'1h' cannot be added to a time"),
     ],
 )
 def test_what_cannot(text, message):
-    with pytest.raises(BadTime) as told:
+    with pytest.raises(BadTime) as raised:
         as_of(text)
-    assert told.value.message == message
-    assert told.value.sqlstate == "22007"
-    assert told.value.position is not None
-    assert told.value.position.column >= 23
+    assert raised.value.message == message
+    assert raised.value.sqlstate == "22007"
+    assert raised.value.position is not None
+    assert raised.value.position.column >= 23
 
 
 def test_a_time_that_is_none_says_how_to_write_one():
-    with pytest.raises(BadTime) as told:
+    with pytest.raises(BadTime) as raised:
         as_of("'yesterday'")
-    assert str(told.value) == (
-        "'yesterday' cannot be read as a time at line 1, column 23\n"
+    assert str(raised.value) == (
+        "'yesterday' is not a valid time at line 1, column 23\n"
         "HINT: Write milliseconds since the epoch, a timestamp such as '2024-05-31T23:59:59.999', or now()."
     )
 

@@ -9,9 +9,9 @@ from holdfast.errors import Position, SyntaxProblem, UnknownObject
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.plan.steps import JoinType
 from holdfast.runtime.plan.windows import HoppingWindow, SessionWindow, TimeUnit, TumblingWindow, WindowTime
-from holdfast.sql import statements as sql
-from holdfast.sql.parse import parse, parse_select, statements
-from holdfast.sql.statements import (
+from holdfast.sql.syntax import statements as sql
+from holdfast.sql.syntax.parse import parse, parse_select, statements
+from holdfast.sql.syntax.statements import (
     ColumnDefinition,
     Emit,
     ExplainFormat,
@@ -328,7 +328,7 @@ def test_a_text_of_blanks_and_comments_has_no_statements():
          "Expected CREATE, FOR, INSERT, SELECT, WITH or a name.", (1, 15)),
         ("SELECT 'abc", "unterminated string", "End it with a single quote.", (1, 8)),
         ("SELECT a FROM t LIMIT 1 WHERE a = 1", "WHERE must come before LIMIT", None, (1, 25)),
-        ("SELECT a FROM t WHERE a WHERE b", "WHERE is given twice", None, (1, 25)),
+        ("SELECT a FROM t WHERE a WHERE b", "WHERE is specified twice", None, (1, 25)),
         (f"SELECT a FROM t LIMIT {'9' * 5000}", "a whole number has at most 4300 digits",
          "A DECIMAL holds 38 digits, a DOUBLE numbers up to 1.7976931348623157E308.", (1, 23)),
         ("SELECT a FROM t LIMIT 99999999999", "a LIMIT must be at most 2147483647", None, (1, 23)),

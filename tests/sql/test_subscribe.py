@@ -11,10 +11,10 @@ from holdfast.errors import (
     UnknownObject,
     WrongObjectKind,
 )
-from holdfast.sql import statements as sql
-from holdfast.sql.bind import bind
-from holdfast.sql.bound import BoundSubscribe
-from holdfast.sql.parse import parse
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.read.subscribe import BoundSubscribe
+from holdfast.sql.syntax import statements as sql
+from holdfast.sql.syntax.parse import parse
 
 from .build import EVERYTHING, catalog_of
 
@@ -58,31 +58,31 @@ def test_its_words_are_names_elsewhere():
 
 
 REFUSED = [
-    ("SUBSCRIBE views", WrongObjectKind, 'SUBSCRIBE needs a table, and "VIEWS" is a stream',
+    ("SUBSCRIBE views", WrongObjectKind, 'SUBSCRIBE needs a table, but "VIEWS" is a stream',
      "Follow it with SELECT … EMIT CHANGES.", 11),
-    ("SUBSCRIBE (SELECT * FROM views)", WrongObjectKind, 'SUBSCRIBE needs a table, and "VIEWS" is a stream',
+    ("SUBSCRIBE (SELECT * FROM views)", WrongObjectKind, 'SUBSCRIBE needs a table, but "VIEWS" is a stream',
      "Follow it with SELECT … EMIT CHANGES.", 26),
     ("SUBSCRIBE TO user", UnknownObject, 'stream or table "USER" does not exist', 'Did you mean "USERS"?', 14),
     ("SUBSCRIBE users WITH (PROGRES)", BindError, 'SUBSCRIBE has no option "PROGRES"', 'Did you mean "PROGRESS"?', 23),
     ("SUBSCRIBE users WITH (PROGRESS = 1)", BindError, "PROGRESS must be true or false", None, 23),
-    ("SUBSCRIBE users WITH (PROGRESS, PROGRESS)", BindError, 'option "PROGRESS" is given twice', None, 33),
-    ("SUBSCRIBE users AS OF 'soon'", BadTime, "'soon' cannot be read as a time",
+    ("SUBSCRIBE users WITH (PROGRESS, PROGRESS)", BindError, 'option "PROGRESS" is specified twice', None, 33),
+    ("SUBSCRIBE users AS OF 'soon'", BadTime, "'soon' is not a valid time",
      "Write milliseconds since the epoch, a timestamp such as '2024-05-31T23:59:59.999', or now().", 23),
-    ("SUBSCRIBE users UP TO TRUE", BadTime, "true cannot be read as a time",
+    ("SUBSCRIBE users UP TO TRUE", BadTime, "true is not a valid time",
      "Write milliseconds since the epoch, a timestamp such as '2024-05-31T23:59:59.999', or now().", 23),
-    ("SUBSCRIBE users AS OF 1 AS OF 2", SyntaxProblem, "AS OF is given twice", None, 25),
+    ("SUBSCRIBE users AS OF 1 AS OF 2", SyntaxProblem, "AS OF is specified twice", None, 25),
     ("SUBSCRIBE (SELECT id FROM users EMIT CHANGES)", NotSupported,
      "EMIT CHANGES cannot be used in the query of a SUBSCRIBE",
-     "Leave it out: a subscription goes on until UP TO.", 12),
+     "Leave it out: a subscription ends at UP TO.", 12),
     ("SUBSCRIBE (SELECT id FROM users AS OF 3)", NotSupported, "AS OF cannot be used in the query of a SUBSCRIBE",
-     "Write AS OF after the brackets, where it is the time to begin at.", 12),
+     "Write AS OF after the parentheses: it is the time to begin at.", 12),
     ("SUBSCRIBE (SELECT id FROM users LIMIT 3)", NotSupported, "LIMIT cannot be used in the query of a SUBSCRIBE",
-     "Leave it out, or say with ORDER BY which rows.", 12),
+     "Leave it out, or choose the rows with ORDER BY.", 12),
     ("SUBSCRIBE (SELECT id FROM users) ENVELOPE UPSERT (KEY (nam))", BindError,
      'column "NAM" does not exist in "USERS"', "Known columns are: ID.", 56),
-    ("SUBSCRIBE users ENVELOPE UPSERT (KEY (name))", BindError, 'KEY does not tell the rows of "USERS" apart',
-     "Name every key column of the table, as ID.", 39),
-    ("SUBSCRIBE users ENVELOPE UPSERT (KEY (id, id))", BindError, 'key column "ID" is given twice', None, 43),
+    ("SUBSCRIBE users ENVELOPE UPSERT (KEY (name))", BindError, 'KEY does not identify the rows of "USERS"',
+     "Add all key columns of the table to KEY: ID.", 39),
+    ("SUBSCRIBE users ENVELOPE UPSERT (KEY (id, id))", BindError, 'key column "ID" is specified twice', None, 43),
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-from holdfast.sql.synopsis import keywords, synopses
+from holdfast.sql.syntax.synopsis import keywords, synopses
 
 
 def texts(rule: str) -> list[str]:

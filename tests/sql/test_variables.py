@@ -1,8 +1,8 @@
 import pytest
 
 from holdfast.errors import BindError, SyntaxProblem
-from holdfast.sql.statements import Define, Undefine
-from holdfast.sql.variables import Script, Undefined
+from holdfast.sql.syntax.statements import Define, Undefine
+from holdfast.sql.syntax.variables import Script, Undefined
 
 
 def texts(text: str, /, **variables: str) -> list[str]:
@@ -32,7 +32,7 @@ def test_where_a_variable_can_stand(written: str, read: str) -> None:
 
 @pytest.mark.parametrize("value", ["a b", "a; DROP STREAM b", "'a' OR 1", "(SELECT 1)", "", "a--", "1 + 1"])
 def test_no_value_can_change_what_the_statement_is(value: str) -> None:
-    with pytest.raises(BindError, match="cannot stand here"):
+    with pytest.raises(BindError, match="cannot be used here"):
         texts("DROP STREAM ${name};", name=value)
     assert len(texts("SELECT '${name}' FROM s;", name=value)) == 1
 

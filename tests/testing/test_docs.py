@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.testing.case import PASSED
-from holdfast.testing.reading import read_file
-from holdfast.testing.running import run
+from holdfast.testing.reader import read_file
+from holdfast.testing.runner import run
 
 PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text()
 EXAMPLES = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)

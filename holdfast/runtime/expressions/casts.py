@@ -1,31 +1,30 @@
-"""Casts in both dialects, with Java's meaning: whole numbers wrap, fractions are cut off, a text that is no
-number is NULL. A cast that DuckDB cannot do in exactly Spark's way is `NotRenderable` there."""
+"""Casts in both dialects, with Java's semantics: integers wrap, fractions are truncated, a string that is not a
+number is NULL. A cast that DuckDB cannot do exactly as Spark does is `NotRenderable` there."""
 
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, timezone
 
 from holdfast.errors import Feature, NotYetSupported
 from holdfast.runtime.expressions.coercion import as_decimal
+from holdfast.runtime.expressions.java import trimmed, wrap32, wrap64
 from holdfast.runtime.expressions.physical import Dialect, NotRenderable, field_name, physical_type, string_literal
-from holdfast.runtime.functions.maths import wrap32, wrap64
-from holdfast.runtime.functions.strings import trimmed
 from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct, is_number
 
 
 def refusal(source: SqlType, target: SqlType, dialect: Dialect) -> Exception:
-    """DuckDB leaves the cast to Spark; what Spark does not do either is told to the user."""
+    """DuckDB leaves the cast to Spark; a cast that Spark does not support either is an error for the user."""
     if dialect is Dialect.DUCKDB:
         return NotRenderable(f"{source} to {target}")
     message = f"casts from {source} to {target} are not supported yet"
     return NotYetSupported(Feature.EXPRESSION, f"CAST of {source} to {target}", message)
 
 
-_WHOLE_TEXT = "[+-]?[0-9]+"
+_INTEGER_TEXT = "[+-]?[0-9]+"
 _NUMBER_TEXT = "[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
 _DOUBLE_TEXT = f"{_NUMBER_TEXT}|[+-]?(NaN|Infinity)"
 _TRUE_TEXTS = "('t', 'tr', 'tru', 'true', 'y', 'ye', 'yes')"
 
-# A DOUBLE holds a DECIMAL of so many digits exactly enough for both engines to round to the same number.
+# Up to this many digits, a DOUBLE is exact enough for both engines to round a DECIMAL in the same way.
 _EXACT_DIGITS = 15
 _EXACT_SCALE = 22
 # java.math.BigDecimal prints smaller numbers with an exponent.
@@ -46,12 +45,14 @@ def cast(text: str, source: SqlType, target: SqlType, dialect: Dialect) -> str:
         case (Scalar.DATE, Scalar.TIMESTAMP) | (Scalar.TIMESTAMP, Scalar.DATE):
             return f"CAST({text} AS {physical_type(target, dialect)})"
         case Scalar.TIMESTAMP, Scalar.TIME:
-            rest = (
+            millis = (
                 f"CAST(extract(SECOND FROM {text}) * 1000 AS INT)"
                 if dialect is Dialect.SPARK
                 else f"millisecond({text})"
             )
-            return f"CAST(hour({text}) * 3600000 + minute({text}) * 60000 + {rest} AS {physical_type(target, dialect)})"
+            return (
+                f"CAST(hour({text}) * 3600000 + minute({text}) * 60000 + {millis} AS {physical_type(target, dialect)})"
+            )
         case Array(a), Array(b):
             return transform(text, lambda item: cast(item, a, b, dialect), dialect)
         case Map(), Map():
@@ -62,7 +63,7 @@ def cast(text: str, source: SqlType, target: SqlType, dialect: Dialect) -> str:
 
 
 def transform(text: str, each: Callable[[str], str], dialect: Dialect) -> str:
-    """A list with `each` applied to its items; the parameter's name follows the depth, so that lambdas nest."""
+    """A list with `each` applied to its items; the parameter's name depends on the depth, so that lambdas nest."""
     name = f"x{len(text)}"
     if dialect is Dialect.SPARK:
         return f"transform({text}, {name} -> {each(name)})"
@@ -90,8 +91,8 @@ def _number(text: str, source: SqlType, target: SqlType, dialect: Dialect) -> st
                 raise NotRenderable(f"{source} to DOUBLE")
             return plain
         case Decimal(), Scalar.INTEGER:
-            whole = f"CAST(trunc({text}) AS HUGEINT)"
-            return wrap32(f"CAST({whole} & 4294967295::HUGEINT AS BIGINT)")
+            integer = f"CAST(trunc({text}) AS HUGEINT)"
+            return wrap32(f"CAST({integer} & 4294967295::HUGEINT AS BIGINT)")
         case Decimal(), Scalar.BIGINT:
             return wrap64(f"CAST(trunc({text}) AS HUGEINT)")
         case Scalar.DOUBLE, Decimal():
@@ -135,7 +136,7 @@ def _to_string(text: str, source: SqlType, dialect: Dialect) -> str:
 
 
 def _time_text(text: str, dialect: Dialect) -> str:
-    """As Java's LocalTime: seconds and milliseconds only when there are any."""
+    """Like Java's LocalTime: seconds and milliseconds only if they are not zero."""
     divide, string = ("div", "STRING") if dialect is Dialect.SPARK else ("//", "VARCHAR")
 
     def digits(number: str, count: int) -> str:
@@ -158,7 +159,7 @@ def _from_string(text: str, target: SqlType, dialect: Dialect) -> str:
         case Scalar.BOOLEAN:
             return f"(lower({bare}) IN {_TRUE_TEXTS})"
         case Scalar.INTEGER | Scalar.BIGINT:
-            pattern = _WHOLE_TEXT
+            pattern = _INTEGER_TEXT
         case Scalar.DOUBLE:
             pattern = _DOUBLE_TEXT
         case Decimal():
@@ -193,13 +194,13 @@ def _map(text: str, source: Map, target: Map, dialect: Dialect) -> str:
 
 
 def _struct(text: str, source: Struct, target: Struct, dialect: Dialect) -> str:
-    """By name, as ksqlDB: fields that the source lacks are NULL."""
-    places = {field.name: (index, field.type) for index, field in enumerate(source.fields)}
+    """Fields are matched by name, as in ksqlDB; fields that the source does not have are NULL."""
+    positions = {field.name: (index, field.type) for index, field in enumerate(source.fields)}
     parts = []
     for index, field in enumerate(target.fields):
-        if field.name in places:
-            place, type_ = places[field.name]
-            value = cast(f"({text}).{field_name(place)}", type_, field.type, dialect)
+        if field.name in positions:
+            position, type_ = positions[field.name]
+            value = cast(f"({text}).{field_name(position)}", type_, field.type, dialect)
         else:
             value = f"CAST(NULL AS {physical_type(field.type, dialect)})"
         parts.append((field_name(index), value))
@@ -214,7 +215,7 @@ def struct(parts: list[tuple[str, str]], dialect: Dialect) -> str:
 
 
 def moment_literal(text: str, target: SqlType, dialect: Dialect) -> str | None:
-    """A constant text read as TIME, DATE or TIMESTAMP; None when it is none."""
+    """A string constant as a TIME, DATE or TIMESTAMP literal; None if it is not one."""
     try:
         match target:
             case Scalar.TIME:
@@ -230,8 +231,8 @@ def moment_literal(text: str, target: SqlType, dialect: Dialect) -> str | None:
 
 
 def _timestamp_literal(text: str, dialect: Dialect) -> str:
-    full = {4: "-01-01", 7: "-01"}.get(len(text), "")
-    moment = datetime.fromisoformat(text + full)
+    suffix = {4: "-01-01", 7: "-01"}.get(len(text), "")
+    moment = datetime.fromisoformat(text + suffix)
     if moment.tzinfo is not None:
         moment = moment.astimezone(timezone(timedelta(0))).replace(tzinfo=None)
     keyword = "TIMESTAMP_NTZ" if dialect is Dialect.SPARK else "TIMESTAMP"

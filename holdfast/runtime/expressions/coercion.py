@@ -1,4 +1,4 @@
-"""Which type results when two meet, and which casts exist; ksqlDB's rules.
+"""Common types, the types of operators, and the casts that exist, by ksqlDB's rules.
 
 Numbers widen in the order INTEGER, BIGINT, DECIMAL, DOUBLE.
 """
@@ -12,8 +12,8 @@ MIN_SCALE = 6
 AS_DECIMAL = {Scalar.INTEGER: Decimal(10, 0), Scalar.BIGINT: Decimal(19, 0)}
 
 _WIDTH = {Scalar.INTEGER: 0, Scalar.BIGINT: 1, Scalar.DOUBLE: 3}
-_TEXT_LIKE = (Scalar.TIME, Scalar.DATE, Scalar.TIMESTAMP)
-_ALWAYS = frozenset(
+_TEMPORAL = (Scalar.TIME, Scalar.DATE, Scalar.TIMESTAMP)
+_OTHER_CASTS = frozenset(
     {
         (Scalar.DATE, Scalar.TIMESTAMP),
         (Scalar.TIMESTAMP, Scalar.DATE),
@@ -35,7 +35,7 @@ def as_decimal(type_: SqlType) -> Decimal:
 
 
 def bounded(precision: int, scale: int) -> Decimal:
-    """The nearest DECIMAL that engines can hold; whole digits are kept before digits after the point."""
+    """The nearest DECIMAL that engines support; digits before the point take precedence over the scale."""
     if precision <= MAX_PRECISION:
         return Decimal(precision, scale)
     return Decimal(MAX_PRECISION, max(MAX_PRECISION - (precision - scale), min(scale, MIN_SCALE)))
@@ -44,12 +44,12 @@ def bounded(precision: int, scale: int) -> Decimal:
 def wider_decimal(left: Decimal, right: Decimal) -> Decimal:
     """The least DECIMAL that holds every value of both."""
     scale = max(left.scale, right.scale)
-    whole = max(left.precision - left.scale, right.precision - right.scale)
-    return bounded(whole + scale, scale)
+    integer_digits = max(left.precision - left.scale, right.precision - right.scale)
+    return bounded(integer_digits + scale, scale)
 
 
 def common_type(left: SqlType | None, right: SqlType | None) -> SqlType | None:
-    """The type that both can become without a cast; None stands for NULL on the way in, for "there is none" out."""
+    """The type that both convert to without a cast. As an argument, None is NULL; as a result, no such type."""
     if left is None or right is None or left == right:
         return right if left is None else left
     if is_number(left) and is_number(right):
@@ -77,7 +77,7 @@ def common_type(left: SqlType | None, right: SqlType | None) -> SqlType | None:
 
 
 def arithmetic_type(operator: Operator, left: SqlType, right: SqlType) -> SqlType | None:
-    """The type of `left operator right`, or None when there is no such operation."""
+    """The type of `left operator right`, or None if there is no such operation."""
     if operator is Operator.ADD and left == right == Scalar.STRING:
         return Scalar.STRING
     if not is_number(left) or not is_number(right):
@@ -106,11 +106,11 @@ def _decimal_arithmetic(operator: Operator, left: Decimal, right: Decimal) -> De
 
 
 def comparison_type(operator: Operator, left: SqlType, right: SqlType) -> SqlType | None:
-    """The type in which two operands are compared, or None when they cannot be."""
+    """The type in which two operands are compared, or None if they cannot be."""
     equality = operator in (Operator.EQUAL, Operator.NOT_EQUAL, Operator.IS_DISTINCT, Operator.IS_NOT_DISTINCT)
-    if left in _TEXT_LIKE and right is Scalar.STRING:
+    if left in _TEMPORAL and right is Scalar.STRING:
         return left
-    if right in _TEXT_LIKE and left is Scalar.STRING:
+    if right in _TEMPORAL and left is Scalar.STRING:
         return right
     if {left, right} == {Scalar.DATE, Scalar.TIMESTAMP}:
         return Scalar.TIMESTAMP
@@ -133,9 +133,9 @@ def castable(source: SqlType, target: SqlType) -> bool:
             types = {field.name: field.type for field in fields}
             return all(castable(types[o.name], o.type) for o in others if o.name in types)
         case _:
-            return (source, target) in _ALWAYS
+            return (source, target) in _OTHER_CASTS
 
 
 def assignable(source: SqlType | None, target: SqlType) -> bool:
-    """Whether a value goes into a parameter of `target` without a cast."""
+    """Whether a value can be passed to a parameter of `target` without a cast."""
     return source is None or common_type(source, target) == target

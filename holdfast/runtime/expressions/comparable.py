@@ -1,4 +1,4 @@
-"""Values that Spark cannot compare, in a form that it can: maps have no order and no equality there."""
+"""Comparable forms of values with MAPs, for which Spark has neither order nor equality."""
 
 from holdfast.runtime.expressions.physical import field_name
 from holdfast.types import Array, Map, SqlType, Struct
@@ -17,7 +17,7 @@ def has_map(type_: SqlType) -> bool:
 
 
 def comparable(sql: str, type_: SqlType, depth: int = 0) -> str:
-    """Spark SQL that is equal for equal values: of a map its entries, sorted by key."""
+    """Spark SQL that is equal for equal values: a map becomes its entries, sorted by key."""
     if not has_map(type_):
         return sql
     name = f"m{depth}_"
@@ -39,7 +39,7 @@ def comparable(sql: str, type_: SqlType, depth: int = 0) -> str:
 
 
 def sorted_maps(sql: str, type_: SqlType, depth: int = 0) -> str:
-    """Spark SQL of the same value, with the entries of all maps in the order of their keys."""
+    """Spark SQL of the same value, with the entries of all maps sorted by key."""
     if not has_map(type_):
         return sql
     name = f"m{depth}_"

@@ -1,7 +1,7 @@
-"""Words, numbers and symbols of SQL text, for every grammar that is read with Lark.
+"""The lexer of SQL text, for all Lark grammars.
 
-A word is a keyword only where the parser can use that keyword; elsewhere it is a name. That is what
-lets columns be called KEY, DATE or TYPE without listing those words in each grammar.
+A word is a keyword only where the parser can use that keyword; elsewhere it is a name. So columns can be called KEY,
+DATE or TYPE, and no grammar has to list those words.
 """
 
 import re
@@ -14,7 +14,7 @@ from lark.lexer import Lexer, LexerState, PatternRE, PatternStr
 
 from holdfast.errors import Position, SyntaxProblem
 
-# ksqlDB's reserved words, less those that begin or end nothing but statements of their own.
+# ksqlDB's reserved words, except those that only begin or end a statement.
 _RESERVED = """
     ALL AND AS AT BETWEEN BY CASE CAST CREATE DELETE DESCRIBE DISTINCT DROP ELSE END EXISTS FALSE FROM FULL GROUP
     HAVING IN INNER INSERT INTO IS JOIN LEFT LIKE LIMIT NOT NULL ON OR OUTER RIGHT SELECT THEN TO TRUE VALUES WHEN
@@ -27,18 +27,18 @@ OPENERS = {"ARRAY": "[", "MAP": "(", "STRUCT": "("}
 
 OPENING_SYMBOLS = frozenset("(-+")
 OPENING_WORDS = frozenset({"AT", "CASE", "CAST", "FALSE", "NOT", "NULL", "TRUE"})
-"""What can begin an expression, besides names and constants."""
+"""Words that can begin an expression, besides names and constants."""
 
 SYNONYMS = {"!=": "<>"}
 NUMBERS = frozenset({"INTEGER", "DECIMAL", "DOUBLE"})
 MAX_DIGITS = 4_300
-"""Of a whole number: what Python reads."""
+"""The longest integer that Python parses."""
 
 _BLANK = re.compile(r"(?:\s+|--[^\n]*|/\*.*?\*/)*", re.DOTALL)
 
 
 class Lines:
-    """Finds the line and column of an offset of one text."""
+    """Maps the offsets of a text to lines and columns."""
 
     __slots__ = ("_starts",)
 
@@ -51,7 +51,7 @@ class Lines:
 
 
 class SqlLexer(Lexer):
-    """Lark's lexer port: asks the parser's state which keywords it can use next."""
+    """A lexer for Lark; the parser's state determines which keywords are possible next."""
 
     __future_interface__: ClassVar[int] = 2
 
@@ -68,10 +68,10 @@ class SqlLexer(Lexer):
                 assert pattern.value == pattern.value.upper(), f"write {pattern.value} in upper case"
                 assert pattern.value not in table, f"{pattern.value} has two names"
                 table[pattern.value] = terminal.name
-        for written, meant in SYNONYMS.items():
-            symbols[written] = symbols[meant]
+        for synonym, symbol in SYNONYMS.items():
+            symbols[synonym] = symbols[symbol]
         self._symbols = symbols
-        self._firsts = frozenset(word.partition(" ")[0] for word in self.keywords if " " in word)
+        self._first_words = frozenset(word.partition(" ")[0] for word in self.keywords if " " in word)
         self._ignored = frozenset(lexer_conf.ignore)
         groups = [f"(?P<{name}>{regexp})" for _, name, regexp in sorted(patterns)]
         longest_first = sorted(symbols, key=len, reverse=True)
@@ -92,7 +92,7 @@ class SqlLexer(Lexer):
             offset = match.end()
             if kind in self._ignored:
                 continue
-            if kind == "IDENT" and (pair := self._pair(text, value, offset, states[parser_state.state_stack[-1]])):
+            if kind == "IDENT" and (pair := self._two_words(text, value, offset, states[parser_state.state_stack[-1]])):
                 kind, value, offset = pair
             elif kind == "IDENT":
                 kind = self._word(value.upper(), states[parser_state.state_stack[-1]], text, offset)
@@ -110,9 +110,9 @@ class SqlLexer(Lexer):
             lexer_state.last_token = Token(kind, value, start, position.line, position.column, end_pos=offset)
             yield lexer_state.last_token
 
-    def _pair(self, text: str, first: str, end: int, usable: dict[str, object]) -> tuple[str, str, int] | None:
+    def _two_words(self, text: str, first: str, end: int, usable: dict[str, object]) -> tuple[str, str, int] | None:
         """A keyword of two words (`AS OF`), where the parser can use it: its kind, its text and its end."""
-        if first.upper() not in self._firsts:
+        if first.upper() not in self._first_words:
             return None
         second = self._match(text, _BLANK.match(text, end).end())  # type: ignore[union-attr]
         if second is None or second.lastgroup != "IDENT":
@@ -124,7 +124,7 @@ class SqlLexer(Lexer):
         return kind, words, second.end()
 
     def _opens(self, text: str, end: int) -> bool:
-        """Whether an expression can begin after an offset: else the second word was a name."""
+        """Whether an expression can begin after an offset; if not, the second word is a name."""
         following = self._match(text, _BLANK.match(text, end).end())  # type: ignore[union-attr]
         if following is None or following.lastgroup == "symbol_":
             return following is not None and following.group() in OPENING_SYMBOLS
@@ -143,7 +143,7 @@ class SqlLexer(Lexer):
 
 
 def unreadable(text: str, offset: int) -> SyntaxProblem:
-    """The error for a character that begins no token."""
+    """The error for a character that starts no token."""
     position = Lines(text).position(offset)
     character = text[offset]
     if character == "'":

@@ -1,7 +1,7 @@
-"""Values that stand together, in ARRAY, MAP or IN: which type they all have.
+"""The common type of values in an ARRAY, a MAP or an IN list.
 
-As in ksqlDB literals adapt to the values beside them: a text to a number or a BOOLEAN that it spells, any literal
-to a STRING. Other values only widen.
+As in ksqlDB, literals adapt to the other values: a string to the number or BOOLEAN that it spells, any literal to a
+STRING. Other values only widen.
 """
 
 import decimal
@@ -17,15 +17,18 @@ Infer = Callable[[Expression], SqlType | None]
 
 _BOOLEAN_TEXTS = tuple(word[:length] for word in ("true", "false", "yes", "no") for length in range(1, len(word) + 1))
 
+MAX_EXPONENT = 400
+"""Beyond every DOUBLE and DECIMAL; the digits of a number are written out."""
+
 
 def list_type(items: Sequence[Expression], infer: Infer, what: str) -> SqlType | None:
-    """The type of all items; None when they are all NULL."""
+    """The common type of all items; None if they are all NULL."""
     found: SqlType | None = None
     for item in items:
         type_ = infer(item)
         if type_ is None or isinstance(item, tree.StringLiteral):
             continue
-        merged = met(item, type_, found, infer) if found is not None else type_
+        merged = adapted_type(item, type_, found, infer) if found is not None else type_
         if merged is None:
             raise TypeMismatch(f"{what} cannot hold both {found} and {type_}", position=item.position)
         found = merged
@@ -33,30 +36,30 @@ def list_type(items: Sequence[Expression], infer: Infer, what: str) -> SqlType |
     if found is None:
         return Scalar.STRING if texts else None
     for item in texts:
-        if met(item, Scalar.STRING, found, infer) is None:
+        if adapted_type(item, Scalar.STRING, found, infer) is None:
             raise TypeMismatch(f"{what} cannot hold both {found} and STRING", position=item.position)
     return found
 
 
-def met(item: Expression, type_: SqlType, target: SqlType, infer: Infer) -> SqlType | None:
-    """The type in which an item meets values of type `target`; None when it cannot."""
+def adapted_type(item: Expression, type_: SqlType, target: SqlType, infer: Infer) -> SqlType | None:
+    """The common type of an item, whose literals adapt, and values of type `target`; None if there is none."""
     match item, target:
         case tree.StringLiteral(value), _ if is_number(target) or target is Scalar.BOOLEAN:
             if not _spells(value, target):
                 raise TypeMismatch(
                     f'"{value}" is not of type {target}',
-                    hint=f"Write a {target}, or cast what it is compared with to STRING.",
+                    hint=f"Write a {target}, or cast the other values to STRING.",
                     position=item.position,
                 )
             return target
         case tree.BooleanLiteral() | tree.IntegerLiteral() | tree.DecimalLiteral(), Scalar.STRING:
             return target
         case tree.ArrayLiteral(items), Array(element):
-            inner = _all_met(items, element, infer)
+            inner = _adapt_all(items, element, infer)
             return None if inner is None else Array(inner)
         case tree.MapLiteral(entries), Map(key, value):
-            keys = _all_met([entry.key for entry in entries], key, infer)
-            values = _all_met([entry.value for entry in entries], value, infer)
+            keys = _adapt_all([entry.key for entry in entries], key, infer)
+            values = _adapt_all([entry.value for entry in entries], value, infer)
             return None if keys is None or values is None else Map(keys, values)
         case tree.StructLiteral(fields), Struct():
             return _union(target, {f.name: (f.expression, infer(f.expression)) for f in fields}, infer)
@@ -65,24 +68,26 @@ def met(item: Expression, type_: SqlType, target: SqlType, infer: Infer) -> SqlT
     return common_type(target, type_)
 
 
-def _all_met(items: Sequence[Expression], target: SqlType, infer: Infer) -> SqlType | None:
+def _adapt_all(items: Sequence[Expression], target: SqlType, infer: Infer) -> SqlType | None:
     found: SqlType | None = target
     for item in items:
         type_ = infer(item)
         if type_ is not None and found is not None:
-            found = met(item, type_, found, infer)
+            found = adapted_type(item, type_, found, infer)
     return found
 
 
-def _union(target: Struct, given: dict[str, tuple[Expression | None, SqlType | None]], infer: Infer) -> Struct | None:
-    """A STRUCT with the fields of both, those of the item first; one that a value lacks is NULL in it."""
+def _union(target: Struct, items: dict[str, tuple[Expression | None, SqlType | None]], infer: Infer) -> Struct | None:
+    """A STRUCT with the fields of both, those of the item first; missing fields are NULL."""
     known = {field.name: field.type for field in target.fields}
     fields: list[StructField] = []
-    for name, (expression, type_) in given.items():
-        wanted = known.pop(name, None)
-        merged = wanted if type_ is None else type_
-        if wanted is not None and type_ is not None:
-            merged = common_type(wanted, type_) if expression is None else met(expression, type_, wanted, infer)
+    for name, (expression, type_) in items.items():
+        expected = known.pop(name, None)
+        merged = expected if type_ is None else type_
+        if expected is not None and type_ is not None:
+            merged = (
+                common_type(expected, type_) if expression is None else adapted_type(expression, type_, expected, infer)
+            )
         if merged is None:
             return None
         fields.append(StructField(name, merged))
@@ -93,6 +98,7 @@ def _spells(text: str, target: SqlType) -> bool:
     if target is Scalar.BOOLEAN:
         return text.strip().lower() in _BOOLEAN_TEXTS
     try:
-        return decimal.Decimal(text.strip()).is_finite()
+        number = decimal.Decimal(text.strip())
     except decimal.InvalidOperation:
         return False
+    return number.is_finite() and abs(number.adjusted()) <= MAX_EXPONENT

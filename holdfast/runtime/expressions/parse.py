@@ -1,6 +1,6 @@
-"""Reads expressions, types and schemas; shared machinery for the statement parser.
+"""Parses expressions, types and schemas; the statement parser shares its machinery.
 
-Parsers are built once and kept; the tree is made while parsing, so there is no second walk.
+Parsers are built once and cached; the tree is built while parsing, without a second pass.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,13 +17,13 @@ from holdfast.runtime.expressions.tree import Expression, NamedExpression
 from holdfast.types import Schema, SqlType
 
 _GRAMMAR = Path(__file__).with_name("grammar.lark")
-REMEMBERED = 10_000
-"""Texts of each kind: a plan is read when it is decoded, and again for each thing that is made of it."""
+CACHE_SIZE = 10_000
+"""Cached texts per kind: a plan's texts are parsed when it is decoded, and again by every consumer."""
 _STARTS = ("expression_start", "named_start", "type_start", "schema_start")
 
 
 class SqlParser:
-    """A grammar with its transformer; its errors are `SyntaxProblem`s in words a user knows."""
+    """A grammar with its transformer; errors are `SyntaxProblem`s in the user's terms."""
 
     def __init__(self, grammar: str, starts: Iterable[str], transformer: Transformer[Any, Any]) -> None:
         self._lark = Lark(
@@ -46,11 +46,11 @@ class SqlParser:
             raise syntax_problem(text, problem, self._words) from None
         except UnexpectedInput as problem:  # pragma: no cover - SqlLexer raises SyntaxProblem itself
             position = Lines(text).position(problem.pos_in_stream or 0)
-            raise SyntaxProblem("cannot read this text", position=position) from None
+            raise SyntaxProblem("cannot parse this text", position=position) from None
 
 
 def read_grammar(statements: Path | None = None) -> str:
-    """The text of the expression grammar, with that of a statement grammar after it, which may extend it."""
+    """The text of the expression grammar, followed by a statement grammar, which may extend it."""
     expressions = _GRAMMAR.read_text(encoding="utf-8")
     return f"{expressions}\n{statements.read_text(encoding='utf-8')}" if statements else expressions
 
@@ -60,14 +60,14 @@ def _parser() -> SqlParser:
     return SqlParser(read_grammar(), _STARTS, ExpressionTransformer())
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHE_SIZE)
 def parse_expression(text: str) -> Expression:
     return cast(Expression, _parser().parse(text, "expression_start"))
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHE_SIZE)
 def parse_named(text: str) -> NamedExpression:
-    """Read `expression AS name`, as the select expressions of plans are written."""
+    """Parse `expression AS name`, the form of select expressions in plans."""
     return cast(NamedExpression, _parser().parse(text, "named_start"))
 
 
@@ -75,15 +75,15 @@ def parse_type(text: str) -> SqlType:
     return cast(SqlType, _parser().parse(text, "type_start"))
 
 
-@lru_cache(REMEMBERED)
+@lru_cache(CACHE_SIZE)
 def parse_schema(text: str) -> Schema:
-    """Read ``"`ID` INTEGER KEY, `NAME` STRING"``; the empty text is the schema without columns."""
+    """Parse ``"`ID` INTEGER KEY, `NAME` STRING"``; the empty text is the schema without columns."""
     return cast(Schema, _parser().parse(text, "schema_start"))
 
 
 # ---- errors
 
-# What a user calls a set of tokens that can only come together.
+# Sets of tokens that are expected together, for which a message uses one phrase.
 _OPERATOR_NAMES = """
     PLUS MINUS STAR SLASH PERCENT CONCAT EQUAL NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL
     AND OR IS NOT IN LIKE BETWEEN
@@ -103,19 +103,19 @@ _PHRASES = {
     "DOUBLE": "a number",
     "$END": "the end of the text",
 }
-_MOST = 8
-_LONGEST = 100
-"""Characters of a token that a message shows."""
+_MAX_EXPECTED = 8
+_MAX_TOKEN = 100
+"""The number of characters of a token that a message shows."""
 
 
 def syntax_problem(text: str, problem: UnexpectedToken, words: Mapping[str, str]) -> SyntaxProblem:
-    """Say where the text goes wrong and what could stand there."""
+    """An error with the position of the problem and what is expected there."""
     token = problem.token
     accepted = set(problem.accepts or problem.expected)
     hint = _expectation(accepted, words)
     if token.type == "$END":
         return SyntaxProblem("syntax error at the end of the text", hint=hint, position=_end(text))
-    shown = token if len(token) <= _LONGEST else f"{token[:_LONGEST]}…"
+    shown = token if len(token) <= _MAX_TOKEN else f"{token[:_MAX_TOKEN]}…"
     return SyntaxProblem(
         f'syntax error at or near "{shown}"', hint=hint, position=Lines(text).position(token.start_pos or 0)
     )
@@ -133,12 +133,12 @@ def _expectation(accepted: set[str], words: Mapping[str, str]) -> str:
         phrases.append("a type")
         accepted = accepted - {"IDENT", "QUOTED", "ARRAY", "MAP", "STRUCT"}
     rest = sorted({_PHRASES.get(name) or words.get(name, name) for name in accepted}, key=_symbols_last)
-    everything = rest + phrases
-    if len(everything) > _MOST:
-        return f"Expected {', '.join([*phrases, *rest][:_MOST])}, ..."
-    if len(everything) > 1:
-        return f"Expected {', '.join(everything[:-1])} or {everything[-1]}."
-    return f"Expected {everything[0]}." if everything else ""
+    choices = rest + phrases
+    if len(choices) > _MAX_EXPECTED:
+        return f"Expected {', '.join([*phrases, *rest][:_MAX_EXPECTED])}, ..."
+    if len(choices) > 1:
+        return f"Expected {', '.join(choices[:-1])} or {choices[-1]}."
+    return f"Expected {choices[0]}." if choices else ""
 
 
 def _symbols_last(phrase: str) -> tuple[bool, bool, str]:

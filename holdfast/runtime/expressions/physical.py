@@ -1,8 +1,7 @@
-"""How SQL types are kept in Spark, DuckDB and Arrow: the same values in all three.
+"""The physical types of SQL types in Spark, DuckDB and Arrow; values are the same in all three.
 
-TIME is a whole number of milliseconds of the day, TIMESTAMP has no zone and is in UTC, and the fields of
-a STRUCT are positional (`f0`, `f1`, ...), because DuckDB folds the case of names and SQL names may differ
-in nothing else.
+TIME is an integer, the milliseconds since midnight. TIMESTAMP has no zone and is in UTC. The fields of a STRUCT are
+positional (`f0`, `f1`, ...), because DuckDB folds the case of names and SQL names may differ only in case.
 """
 
 from enum import Enum
@@ -14,14 +13,14 @@ from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct
 
 
 class Dialect(Enum):
-    """An engine whose SQL is written."""
+    """The engine that SQL is rendered for."""
 
     SPARK = "Spark"
     DUCKDB = "DuckDB"
 
 
 class NotRenderable(Exception):
-    """This dialect has no form that is proven equal; run the expression on Spark."""
+    """The dialect has no form proven equal to Spark's; the expression runs on Spark instead."""
 
 
 _SPARK = {
@@ -66,8 +65,8 @@ def field_name(index: int) -> str:
     return f"f{index}"
 
 
-def kept_fields(type_: Struct) -> list[SqlType]:
-    """The types of a STRUCT's fields as they are kept: one without any has one that is always NULL."""
+def physical_fields(type_: Struct) -> list[SqlType]:
+    """The types of a STRUCT's physical fields: an empty STRUCT has one field that is always NULL."""
     return [field.type for field in type_.fields] or [Scalar.BOOLEAN]
 
 
@@ -82,7 +81,7 @@ def spark_type(type_: SqlType) -> str:
         case Map(key, value):
             return f"MAP<{spark_type(key)},{spark_type(value)}>"
         case Struct():
-            parts = (f"{field_name(i)}:{spark_type(kept)}" for i, kept in enumerate(kept_fields(type_)))
+            parts = (f"{field_name(i)}:{spark_type(field)}" for i, field in enumerate(physical_fields(type_)))
             return f"STRUCT<{','.join(parts)}>"
         case _:
             assert_never(type_)
@@ -99,7 +98,7 @@ def duckdb_type(type_: SqlType) -> str:
         case Map(key, value):
             return f"MAP({duckdb_type(key)}, {duckdb_type(value)})"
         case Struct():
-            parts = (f"{field_name(i)} {duckdb_type(kept)}" for i, kept in enumerate(kept_fields(type_)))
+            parts = (f"{field_name(i)} {duckdb_type(field)}" for i, field in enumerate(physical_fields(type_)))
             return f"STRUCT({', '.join(parts)})"
         case _:
             assert_never(type_)
@@ -116,7 +115,7 @@ def arrow_type(type_: SqlType) -> pa.DataType:
         case Map(key, value):
             return pa.map_(arrow_type(key), arrow_type(value))
         case Struct():
-            return pa.struct([(field_name(i), arrow_type(kept)) for i, kept in enumerate(kept_fields(type_))])
+            return pa.struct([(field_name(i), arrow_type(field)) for i, field in enumerate(physical_fields(type_))])
         case _:
             assert_never(type_)
 

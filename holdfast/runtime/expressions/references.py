@@ -6,7 +6,7 @@ from holdfast.runtime.expressions.tree import ColumnRef, Expression, Lambda
 
 
 def references(expression: Expression) -> frozenset[str]:
-    """The names of all columns in an expression; the parameters of a lambda are none."""
+    """The names of all columns in an expression, without the parameters of lambdas."""
     found: set[str] = set()
     _collect(expression, found)
     return frozenset(found)

@@ -10,7 +10,7 @@ from holdfast.types import SqlType
 
 @dataclass(frozen=True, slots=True)
 class ScopeColumn:
-    """A column under its SQL name; `sql` is the text by which engines know it (`c0`, `a1`)."""
+    """A column under its SQL name; `sql` is its text in the engines (`c0`, `a1`)."""
 
     name: str
     type: SqlType
@@ -20,9 +20,9 @@ class ScopeColumn:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is in sight: columns, and inside lambdas their parameters, the innermost lambda's first.
+    """The visible columns and, inside lambdas, their parameters, innermost first.
 
-    `relation` is the name that errors give to it.
+    `relation` is the name that errors show.
     """
 
     columns: tuple[ScopeColumn, ...]
@@ -34,7 +34,7 @@ class Scope:
         return Scope(tuple(columns), relation)
 
     def find(self, ref: ColumnRef) -> ScopeColumn:
-        """The column meant by a reference; a later column with the same name hides none, it is ambiguous."""
+        """The column that a reference means. Columns do not hide each other: a name that several have is ambiguous."""
         if ref.qualifier is None:
             for parameters in self.parameters:
                 for parameter in parameters:

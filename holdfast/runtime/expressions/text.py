@@ -1,6 +1,6 @@
 """The canonical text of an expression, as plans store it.
 
-Law: reading the text back gives the same tree.
+Law: parsing the text gives the same tree.
 """
 
 from typing import assert_never
@@ -13,17 +13,17 @@ from holdfast.types import Array, Map, SqlType, Struct
 
 
 def format_name(name: str) -> str:
-    """A name, in back-quotes when it would not be read back as itself."""
+    """A name, in back-quotes if it would not be parsed as the same name."""
     return quote(name) if name in OPENERS else _plain(name)
 
 
 def _plain(name: str) -> str:
-    """A name that stands alone: MAP and STRUCT are names there, and ARRAY where no `[` follows."""
+    """A name on its own: MAP and STRUCT are names there, and ARRAY if no `[` follows."""
     return name if PLAIN.match(name) and name not in RESERVED and name != "ARRAY" else quote(name)
 
 
 def format_type(type_: SqlType) -> str:
-    """A type inside an expression: the names of fields are written as other names are."""
+    """A type inside an expression; field names are quoted like other names."""
     match type_:
         case Array(element):
             return f"ARRAY<{format_type(element)}>"
@@ -105,7 +105,7 @@ def _not(negated: bool) -> str:
 
 
 def _base(expression: Expression) -> str:
-    """What stands before `[` or `->`; a minus binds less tightly than those."""
+    """The operand of `[` or `->`; a minus binds less tightly than those."""
     text = format_expression(expression)
     return f"({text})" if isinstance(expression, tree.Negate) else text
 

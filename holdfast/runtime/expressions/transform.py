@@ -1,4 +1,4 @@
-"""From Lark's rules to the expression tree, types and schemas; statement transformers inherit it.
+"""Builds the expression tree, types and schemas from Lark's rules; statement transformers inherit it.
 
 A method's name is a rule or an alias of grammar.lark; it takes the children of that rule in order.
 """
@@ -33,9 +33,9 @@ SCALARS: Mapping[str, Scalar] = {
 DECIMALS = ("DECIMAL", "NUMERIC", "DEC")
 NESTED = ("ARRAY", "MAP", "STRUCT")
 BUILT_IN = frozenset({*SCALARS, *DECIMALS, *NESTED})
-"""Every name that means a type without CREATE TYPE."""
+"""The names of all built-in types."""
 
-# Names that the statement layer has given to types (CREATE TYPE), while it parses.
+# Names of user types (CREATE TYPE), set by the statement layer while it parses.
 custom_types: ContextVar[Mapping[str, SqlType]] = ContextVar("custom_types", default=MappingProxyType({}))
 
 # ksqlDB's grammar takes a bare unit as the first argument of these and only these functions.
@@ -50,7 +50,7 @@ MAX_PRECISION = 38
 
 
 class Name(str):
-    """An identifier after folding, with its place in the text."""
+    """An identifier after case folding, with its position in the text."""
 
     __slots__ = ("position", "quoted")
     position: Position
@@ -65,7 +65,7 @@ def position_of(child: object) -> Position | None:
 
 
 def unquote(token: str) -> str:
-    """The text inside a quoted token; a doubled quote stands for one."""
+    """The text inside a quoted token; a doubled quote is one quote."""
     quote = token[0]
     return token[1:-1].replace(quote * 2, quote)
 
@@ -164,7 +164,7 @@ class ExpressionTransformer(Transformer[Token, object]):
         negated, (operand, pattern, *escape) = _without_not(children)
         character = unquote(str(escape[0])) if escape else None
         if character is not None and len(character) != 1:
-            raise SyntaxProblem("an escape must be one character", position=position_of(escape[0]))
+            raise SyntaxProblem("ESCAPE must be a single character", position=position_of(escape[0]))
         return tree.Like(operand, pattern, character, negated, position_of(operand))
 
     def searched_case(self, children: Children) -> Expression:
@@ -191,7 +191,7 @@ class ExpressionTransformer(Transformer[Token, object]):
         return tree.ColumnRef(str(children[1]), str(children[0]), position_of(children[0]))
 
     def typed_literal(self, children: Children) -> Expression:
-        """`DATE '2024-01-31'` is the cast of its text."""
+        """`DATE '2024-01-31'` is a cast of the string."""
         name, text = children
         literal = tree.StringLiteral(unquote(str(text)), position_of(text))
         return tree.Cast(literal, self.named_type([name]), position_of(name))
@@ -248,18 +248,18 @@ class ExpressionTransformer(Transformer[Token, object]):
         raise UnknownObject(name, kind="type", known=sorted(known), position=name.position)
 
     def text_type(self, children: Children) -> SqlType:
-        return self._one_of(children[0], "VARCHAR", Scalar.STRING, "of a STRING")
+        return self._only(children[0], "VARCHAR", Scalar.STRING, "(STRING)")
 
     def zoned_type(self, children: Children) -> SqlType:
-        return self._one_of(children[0], "TIMESTAMP", Scalar.TIMESTAMP, "WITH TIME ZONE")
+        return self._only(children[0], "TIMESTAMP", Scalar.TIMESTAMP, "WITH TIME ZONE")
 
     def precise_type(self, children: Children) -> SqlType:
-        return self._one_of(children[0], "DOUBLE", Scalar.DOUBLE, "PRECISION")
+        return self._only(children[0], "DOUBLE", Scalar.DOUBLE, "PRECISION")
 
     @staticmethod
-    def _one_of(name: object, wanted: str, type_: SqlType, words: str) -> SqlType:
-        if str(name) != wanted:
-            raise SyntaxProblem(f"only {wanted} can be {words}", position=position_of(name))
+    def _only(name: object, expected: str, type_: SqlType, suffix: str) -> SqlType:
+        if str(name) != expected:
+            raise SyntaxProblem(f"only {expected} can be followed by {suffix}", position=position_of(name))
         return type_
 
     def array_type(self, children: Children) -> SqlType:

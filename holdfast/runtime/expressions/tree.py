@@ -24,7 +24,7 @@ class BooleanLiteral:
 
 @dataclass(frozen=True, slots=True)
 class IntegerLiteral:
-    """A whole number; INTEGER when it fits 32 bits, else BIGINT."""
+    """An integer; INTEGER if it fits 32 bits, else BIGINT."""
 
     value: int
     position: Position | None = field(default=None, compare=False, repr=False)
@@ -32,7 +32,7 @@ class IntegerLiteral:
 
 @dataclass(frozen=True, slots=True)
 class DecimalLiteral:
-    """A number with a point and no exponent; its digits are kept as written."""
+    """A number with a point and no exponent; all digits are preserved."""
 
     text: str
     position: Position | None = field(default=None, compare=False, repr=False)
@@ -54,7 +54,7 @@ class StringLiteral:
 
 @dataclass(frozen=True, slots=True)
 class ColumnRef:
-    """A column, perhaps with the name or alias of its relation before it."""
+    """A column, optionally qualified with the name or alias of its relation."""
 
     name: str
     qualifier: str | None = None
@@ -147,7 +147,7 @@ class When:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Both forms of CASE; `operand` is there in the simple form."""
+    """Both forms of CASE; only the simple form has an `operand`."""
 
     operand: "Expression | None"
     branches: tuple[When, ...]
@@ -164,7 +164,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function call; the name is upper case, that of a user's function has its version after an `@`.
+    """A function call. The name is upper case; that of a user-defined function has its version after an `@`.
 
     `COUNT(*)` has no arguments and `star`.
     """

@@ -1,10 +1,11 @@
-"""Functions of many rows. How they are declared is told at `AggregateForm`.
+"""Aggregate functions; `AggregateForm` describes how they are declared.
 
-COUNT, SUM and AVG start from zero and leave NULLs out, as in ksqlDB: the SUM of nothing is 0.
+As in ksqlDB, COUNT, SUM and AVG ignore NULLs and start from zero: the SUM of no rows is 0.
 """
 
+from holdfast.runtime.expressions.java import wrap32, wrap64
 from holdfast.runtime.expressions.physical import Dialect
-from holdfast.runtime.functions.collecting import at_least_one, offset_forms
+from holdfast.runtime.functions.collectors import at_least_one, offset_forms
 from holdfast.runtime.functions.declaration import (
     AggregateForm,
     AggregateFunction,
@@ -12,7 +13,6 @@ from holdfast.runtime.functions.declaration import (
     Returns,
     first,
 )
-from holdfast.runtime.functions.maths import wrap32, wrap64
 from holdfast.runtime.functions.parameters import ANY, DECIMAL, Chosen, Parameter
 from holdfast.types import Decimal, Scalar, SqlType
 
@@ -44,14 +44,14 @@ def _sum(type_: Scalar, partial: str, merge: str, undo: str, zero: str, reading:
     )
 
 
-def _wide(types: tuple[Chosen, ...]) -> tuple[SqlType, ...]:
+def _sum_state(types: tuple[Chosen, ...]) -> tuple[SqlType, ...]:
     source = first(types)
     assert isinstance(source, Decimal)
     return (Decimal(38, source.scale),)
 
 
 def _sums_fit(types: tuple[Chosen, ...]) -> bool:
-    """Whether it takes ten billion rows for a sum of more than 38 digits, for which DuckDB raises."""
+    """Whether a sum needs ten billion rows to exceed 38 digits, where DuckDB raises."""
     source = first(types)
     assert isinstance(source, Decimal)
     return source.precision <= 28
@@ -61,7 +61,7 @@ def _sums_fit(types: tuple[Chosen, ...]) -> bool:
 _SUM_DECIMAL = AggregateForm(
     parameters=(DECIMAL,),
     returns=first,
-    state=_wide,
+    state=_sum_state,
     initial=("CAST(0 AS {t0})",),
     partial=("CASE WHEN COUNT({0}) = 0 THEN CAST(0 AS {t0}) ELSE CAST(SUM(CAST({0} AS {t0})) AS {t0}) END",),
     merge=("TRY(CAST({s0} + {p0} AS {t0}))",),
@@ -130,7 +130,7 @@ def _count(parameters: tuple[Parameter, ...], partial: str) -> AggregateForm:
 
 
 def _by_offset(function: str, merge: str) -> AggregateForm:
-    """By the place of records, which every row of a stream carries."""
+    """Orders values by the offset of their records, which every row of a stream has."""
     return AggregateForm(
         parameters=(ANY,),
         returns=first,
@@ -148,9 +148,8 @@ FUNCTIONS = (
         name="LATEST_BY_OFFSET",
         arguments=("value",),
         check=at_least_one(1),
-        doc="The argument of the latest record in which it is not NULL, or of "
-        "as many as the count says; with "
-        "false as the last argument NULLs count too.",
+        doc="Returns the value of the latest record, or an array of the latest values if a count is given. NULLs "
+        "are ignored unless the last argument is false.",
         forms=(_by_offset("max_by", "COALESCE({p0}, {s0})"), *offset_forms(latest=True)),
         examples=(
             Example(call="LATEST_BY_OFFSET(x)", gives="2", over="ARRAY[1, 2, NULL]"),
@@ -162,9 +161,8 @@ FUNCTIONS = (
         name="EARLIEST_BY_OFFSET",
         arguments=("value",),
         check=at_least_one(1),
-        doc="The argument of the earliest record in which it is not NULL, or of "
-        "as many as the count says; with "
-        "false as the last argument NULLs count too.",
+        doc="Returns the value of the earliest record, or an array of the earliest values if a count is given. "
+        "NULLs are ignored unless the last argument is false.",
         forms=(_by_offset("min_by", "COALESCE({s0}, {p0})"), *offset_forms(latest=False)),
         examples=(
             Example(call="EARLIEST_BY_OFFSET(x)", gives="1", over="ARRAY[NULL, 1, 2]"),
@@ -173,7 +171,7 @@ FUNCTIONS = (
     ),
     AggregateFunction(
         name="COUNT",
-        doc="How many rows there are, or how many have an argument that is not NULL.",
+        doc="Counts rows, or the rows where the argument is not NULL.",
         forms=(_count((), "COUNT(*)"), _count((ANY,), "COUNT({0})")),
         examples=(
             Example(call="COUNT(*)", gives="CAST(4 AS BIGINT)", over="ARRAY[3, 1, NULL, 3]"),
@@ -182,7 +180,7 @@ FUNCTIONS = (
     ),
     AggregateFunction(
         name="SUM",
-        doc="The sum of the arguments that are not NULL; whole numbers wrap around.",
+        doc="Returns the sum. NULLs are ignored; integers wrap around on overflow.",
         forms=(
             _sum(INTEGER, "CAST(COALESCE(SUM({0}), 0) AS INT)", ADD32, SUBTRACT32, "0::INTEGER", _READ_SUM32),
             _sum(BIGINT, "COALESCE(SUM({0}), 0L)", ADD64, SUBTRACT64, "0::BIGINT", _READ_SUM64),
@@ -193,7 +191,7 @@ FUNCTIONS = (
     ),
     AggregateFunction(
         name="AVG",
-        doc="The mean of the arguments that are not NULL, 0 when there is none.",
+        doc="Returns the average. NULLs are ignored; 0 if there are no values.",
         forms=(
             _average(INTEGER, "COALESCE(SUM({0}), 0L)", ADD64, SUBTRACT64, "0::BIGINT", _READ_SUM64),
             _average(BIGINT, "COALESCE(SUM({0}), 0L)", ADD64, SUBTRACT64, "0::BIGINT", _READ_SUM64),
@@ -203,13 +201,13 @@ FUNCTIONS = (
     ),
     AggregateFunction(
         name="MIN",
-        doc="The least argument that is not NULL.",
+        doc="Returns the minimum. NULLs are ignored.",
         forms=tuple(_extreme(p, "MIN", "<", first) for p in _ORDERED),
         examples=(Example(call="MIN(x)", gives="1", over="ARRAY[3, 1, NULL, 3]"),),
     ),
     AggregateFunction(
         name="MAX",
-        doc="The greatest argument that is not NULL.",
+        doc="Returns the maximum. NULLs are ignored.",
         forms=tuple(_extreme(p, "MAX", ">", first) for p in _ORDERED),
         examples=(Example(call="MAX(x)", gives="3", over="ARRAY[3, 1, NULL, 3]"),),
     ),

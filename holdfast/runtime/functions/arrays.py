@@ -1,4 +1,4 @@
-"""Functions of ARRAY. Elements are equal as in Java: NULL equals NULL, and so do maps with equal entries."""
+"""ARRAY functions. Elements compare as in Java: NULL equals NULL, and maps with equal entries are equal."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from holdfast.runtime.expressions.comparable import comparable, has_map
 from holdfast.runtime.expressions.physical import Dialect
 from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction, Template
 from holdfast.runtime.functions.parameters import ANY, ArrayOf, Family, Variable
-from holdfast.runtime.functions.sparksql import let
+from holdfast.runtime.functions.spark_sql import let
 from holdfast.types import Array, Scalar, SqlType
 
 CATEGORY = "ARRAY"
@@ -17,8 +17,8 @@ ELEMENTS = ArrayOf(ANY)
 _PRIMITIVE = Variable("T", Family.PRIMITIVE)
 PRIMITIVES = ArrayOf(_PRIMITIVE)
 
-# A longer series is NULL: it would take more memory than a row may.
-_MOST = 10_000_000
+# A longer series is NULL: it would take too much memory for one row.
+_MAX_ELEMENTS = 10_000_000
 
 
 def element_type(arguments: Arguments, index: int = 0) -> SqlType:
@@ -28,19 +28,19 @@ def element_type(arguments: Arguments, index: int = 0) -> SqlType:
 
 
 def _has(array: str, value: str, type_: SqlType) -> str:
-    """Whether an array that is not NULL has a value."""
+    """Whether a non-NULL array contains a value."""
     return f"exists({array}, has_ -> {comparable('has_', type_)} <=> {comparable(value, type_)})"
 
 
 def _distinct(array: str, type_: SqlType) -> str:
     if not has_map(type_):
         return f"array_distinct({array})"
-    kept = f"CASE WHEN {_has('seen_', 'new_', type_)} THEN seen_ ELSE concat(seen_, array(new_)) END"
-    return let(array, lambda a: f"aggregate({a}, filter({a}, none_ -> FALSE), (seen_, new_) -> {kept})", "all_")
+    extended = f"CASE WHEN {_has('seen_', 'new_', type_)} THEN seen_ ELSE concat(seen_, array(new_)) END"
+    return let(array, lambda a: f"aggregate({a}, filter({a}, none_ -> FALSE), (seen_, new_) -> {extended})", "all_")
 
 
 def _set(native: str, composed: Callable[[str, str, SqlType], str]) -> Template:
-    """Spark's own function, or one made of comparisons where elements have maps."""
+    """Spark's own function, or one built from comparisons if elements contain maps."""
 
     def write(a: Arguments) -> str:
         left, right = a.texts
@@ -87,20 +87,20 @@ def _sort(a: Arguments) -> str:
 def _slice(a: Arguments) -> str:
     def body(array: str) -> str:
         start, end = f"COALESCE({a.texts[1]}, 1)", f"COALESCE({a.texts[2]}, array_size({array}))"
-        inside = f"{start} >= 1 AND {end} <= array_size({array}) AND {start} - 1 <= {end}"
-        return f"CASE WHEN {inside} THEN slice({array}, {start}, {end} - {start} + 1) END"
+        in_range = f"{start} >= 1 AND {end} <= array_size({array}) AND {start} - 1 <= {end}"
+        return f"CASE WHEN {in_range} THEN slice({array}, {start}, {end} - {start} + 1) END"
 
     return let(a.texts[0], body, "all_")
 
 
 def _series(a: Arguments) -> str:
-    start, end, *given = a.texts
-    step = given[0] if given else f"CASE WHEN {end} > {start} THEN 1 ELSE -1 END"
+    start, end, *steps = a.texts
+    step = steps[0] if steps else f"CASE WHEN {end} > {start} THEN 1 ELSE -1 END"
 
     def body(by: str) -> str:
         span = f"(CAST({end} AS DECIMAL(20,0)) - {start})"
-        right = f"{by} <> 0 AND {span} * sign({by}) >= 0 AND abs({span}) < {_MOST}D * abs({by})"
-        return f"CASE WHEN {right} THEN sequence({start}, {end}, {by}) END"
+        valid = f"{by} <> 0 AND {span} * sign({by}) >= 0 AND abs({span}) < {_MAX_ELEMENTS}D * abs({by})"
+        return f"CASE WHEN {valid} THEN sequence({start}, {end}, {by}) END"
 
     return let(f"CAST({step} AS {'INT' if a.type(0) is INTEGER else 'BIGINT'})", body, "step_")
 
@@ -118,7 +118,7 @@ def _function(
 FUNCTIONS = (
     _function(
         "ARRAY_LENGTH",
-        "How many elements an array has.",
+        "Returns the number of elements in an array.",
         ("array",),
         (
             ScalarForm(
@@ -129,21 +129,21 @@ FUNCTIONS = (
     ),
     _function(
         "ARRAY_CONTAINS",
-        "Whether an array has an element; false for an array that is NULL.",
+        "Returns true if an array contains a value. False for a NULL array.",
         ("array", "element"),
         (ScalarForm(parameters=(ELEMENTS, ANY), returns=BOOLEAN, spark=_contains, duckdb=None),),
         Example(call="ARRAY_CONTAINS(ARRAY[1, 2], 2)", gives="true"),
     ),
     _function(
         "ARRAY_CONCAT",
-        "The elements of both arrays, one array after the other; one that is NULL is left out.",
+        "Concatenates two arrays. A NULL array is ignored.",
         ("left", "right"),
         (ScalarForm(parameters=(ELEMENTS, ELEMENTS), returns=ELEMENTS, spark=_concat, duckdb=None),),
         Example(call="ARRAY_CONCAT(ARRAY[1, 2], ARRAY[2, 3])", gives="ARRAY[1, 2, 2, 3]"),
     ),
     _function(
         "ARRAY_DISTINCT",
-        "The elements without repetitions, in the order of their first appearance.",
+        "Removes duplicate elements, in the order of first occurrence.",
         ("array",),
         (
             ScalarForm(
@@ -157,7 +157,7 @@ FUNCTIONS = (
     ),
     _function(
         "ARRAY_UNION",
-        "The elements of both arrays without repetitions; NULL when one array is.",
+        "Returns the distinct elements of both arrays. NULL if either array is NULL.",
         ("left", "right"),
         (
             ScalarForm(
@@ -171,7 +171,7 @@ FUNCTIONS = (
     ),
     _function(
         "ARRAY_INTERSECT",
-        "The elements that both arrays have, without repetitions; NULL when one array is.",
+        "Returns the distinct elements that are in both arrays. NULL if either array is NULL.",
         ("left", "right"),
         (
             ScalarForm(
@@ -185,7 +185,7 @@ FUNCTIONS = (
     ),
     _function(
         "ARRAY_EXCEPT",
-        "The elements of the first array that the second lacks, without repetitions; NULL when one array is.",
+        "Returns the distinct elements of the first array that are not in the second. NULL if either array is NULL.",
         ("left", "right"),
         (
             ScalarForm(
@@ -204,15 +204,15 @@ FUNCTIONS = (
     ),
     _function(
         "ARRAY_REMOVE",
-        "The elements that do not equal the second argument.",
+        "Removes all elements that are equal to a value.",
         ("array", "element"),
         (ScalarForm(parameters=(ELEMENTS, ANY), returns=ELEMENTS, spark=_remove, duckdb=None),),
         Example(call="ARRAY_REMOVE(ARRAY[1, 2, NULL, 1], 1)", gives="ARRAY[2, NULL]"),
     ),
     _function(
         "ARRAY_JOIN",
-        "The elements as one text, with a delimiter between them: a comma, when none is given. NULLs are written as "
-        "null.",
+        "Joins the elements into a string with a delimiter between them, a comma by default. NULL elements are "
+        "written as null.",
         ("array", "delimiter"),
         tuple(
             ScalarForm(parameters=(PRIMITIVES, *delimiter), returns=STRING, spark=_join, duckdb=None)
@@ -222,21 +222,21 @@ FUNCTIONS = (
     ),
     _function(
         "ARRAY_MAX",
-        "The greatest element; NULLs are left out.",
+        "Returns the greatest element. NULLs are ignored.",
         ("array",),
         (ScalarForm(parameters=(PRIMITIVES,), returns=_PRIMITIVE, spark="array_max({0})", duckdb=None),),
         Example(call="ARRAY_MAX(ARRAY[1, 3, NULL])", gives="3"),
     ),
     _function(
         "ARRAY_MIN",
-        "The least element; NULLs are left out.",
+        "Returns the least element. NULLs are ignored.",
         ("array",),
         (ScalarForm(parameters=(PRIMITIVES,), returns=_PRIMITIVE, spark="array_min({0})", duckdb=None),),
         Example(call="ARRAY_MIN(ARRAY['b', 'a'])", gives="'a'"),
     ),
     _function(
         "ARRAY_SORT",
-        "The elements in order, ASC or DESC, NULLs last.",
+        "Sorts an array, ASC or DESC. NULLs come last.",
         ("array", "direction"),
         tuple(
             ScalarForm(parameters=(PRIMITIVES, *direction), returns=PRIMITIVES, spark=_sort, duckdb=None)
@@ -247,16 +247,16 @@ FUNCTIONS = (
     ),
     _function(
         "SLICE",
-        "The elements from one position to another, counted from 1, both included; NULL for positions that the array "
-        "does not have. A position that is NULL is the first or the last.",
+        "Returns the elements between two positions, both inclusive and starting at 1. NULL if a position is "
+        "outside the array. A NULL position stands for the first or the last.",
         ("array", "from", "to"),
         (ScalarForm(parameters=(ELEMENTS, INTEGER, INTEGER), returns=ELEMENTS, spark=_slice, duckdb=None),),
         Example(call="SLICE(ARRAY[1, 2, 3, 4], 2, 3)", gives="ARRAY[2, 3]"),
     ),
     _function(
         "GENERATE_SERIES",
-        "The whole numbers from one to another, both included, in steps of 1 or -1 or of the third argument. NULL when "
-        "the step leads away from the end or there would be more than ten million numbers.",
+        "Returns an array of the integers from start to end, both inclusive. The step is 1 or -1 by default. "
+        "NULL if the step leads away from the end, or if there are more than ten million elements.",
         ("start", "end", "step"),
         tuple(
             ScalarForm(parameters=(type_, type_, *step), returns=Array(type_), spark=_series, duckdb=None)

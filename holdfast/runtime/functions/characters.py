@@ -1,7 +1,7 @@
-"""Functions of STRING that look at characters or choose among texts."""
+"""STRING functions that work on characters or choose among strings."""
 
 from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction
-from holdfast.runtime.functions.sparksql import attempt_text, let, text
+from holdfast.runtime.functions.spark_sql import attempt_text, let, text
 from holdfast.types import Scalar
 
 CATEGORY = "STRING"
@@ -12,12 +12,12 @@ _ESCAPED = text(r"(?s)(?:\\u++[0-9a-fA-F]{4})++|[^\\]+|\\.?")
 _BROKEN = text(r"\\u++(?![0-9a-fA-F]{4})")
 _ESCAPE = text(r"\\u+")
 
-# A longer result is NULL: one row could take all memory there is.
-MOST_CHARACTERS = 10_000_000
+# A longer result is NULL: otherwise a single row could exhaust the memory.
+MAX_CHARACTERS = 10_000_000
 
 
 def _from_code(arguments: Arguments) -> str:
-    """Half of a surrogate pair is no character: it is written as the question mark that Java writes."""
+    """Half of a surrogate pair is not a character; it becomes a question mark, as in Java."""
 
     def body(code: str) -> str:
         character = f"decode(unhex(lpad(hex({code}), 8, '0')), 'UTF-32')"
@@ -30,10 +30,10 @@ def _from_code(arguments: Arguments) -> str:
 
 def _from_escapes(arguments: Arguments) -> str:
     def body(value: str) -> str:
-        character = f"decode(unhex(regexp_replace(piece_, {_ESCAPE}, '')), 'UTF-16BE')"
-        piece = f"CASE WHEN piece_ LIKE {text(chr(92) * 2 + 'u%')} THEN {character} ELSE piece_ END"
+        character = f"decode(unhex(regexp_replace(part_, {_ESCAPE}, '')), 'UTF-16BE')"
+        unescaped = f"CASE WHEN part_ LIKE {text(chr(92) * 2 + 'u%')} THEN {character} ELSE part_ END"
         joined = attempt_text(
-            f"array_join(transform(regexp_extract_all({value}, {_ESCAPED}, 0), piece_ -> {piece}), '')"
+            f"array_join(transform(regexp_extract_all({value}, {_ESCAPED}, 0), part_ -> {unescaped}), '')"
         )
         escapes = f"{value} LIKE {text(chr(92) * 2 + 'u%')} AND length({value}) >= 6 AND {value} NOT RLIKE {_BROKEN}"
         return f"CASE WHEN {escapes} THEN {joined} END"
@@ -47,11 +47,11 @@ def _initcap(arguments: Arguments) -> str:
 
 
 def _pad(name: str) -> ScalarFunction:
-    side = "before" if name == "LPAD" else "after"
+    side = "on the left" if name == "LPAD" else "on the right"
     function = name.lower()
-    # The length itself is NULL where it is wrong: engines compute constants beforehand, whatever CASE says.
-    right = f"CASE WHEN {{1}} BETWEEN 0 AND {MOST_CHARACTERS} AND length({{2}}) > 0 THEN {{1}} END"
-    sql = f"{function}({{0}}, {right}, {{2}})"
+    # An invalid length must itself become NULL: engines fold constants before they evaluate CASE.
+    length = f"CASE WHEN {{1}} BETWEEN 0 AND {MAX_CHARACTERS} AND length({{2}}) > 0 THEN {{1}} END"
+    sql = f"{function}({{0}}, {length}, {{2}})"
 
     def form(type_: Scalar, duckdb: str | None) -> ScalarForm:
         return ScalarForm(parameters=(type_, INTEGER, type_), returns=type_, spark=sql, duckdb=duckdb)
@@ -59,8 +59,8 @@ def _pad(name: str) -> ScalarFunction:
     return ScalarFunction(
         name=name,
         arguments=("value", "length", "padding"),
-        doc=f"A text or bytes of the given length: cut off, or with the padding repeated {side} it. NULL for a "
-        "negative length, for one above ten million and for an empty padding.",
+        doc=f"Pads a string or BYTES value {side} to the given length by repeating the padding; a longer value is "
+        "truncated. NULL for an empty padding, and for a length that is negative or above ten million.",
         forms=(form(STRING, sql), form(BYTES, None)),
         examples=(
             Example(call=f"{name}('foo', 7, 'Bar')", gives="'BarBfoo'" if name == "LPAD" else "'fooBarB'"),
@@ -69,33 +69,33 @@ def _pad(name: str) -> ScalarFunction:
     )
 
 
-def _chosen(a: Arguments) -> str:
+def _elt(a: Arguments) -> str:
     return f"elt({', '.join(a.texts)})" if len(a.texts) > 1 else "CAST(NULL AS STRING)"
 
 
-def _duckdb_chosen(a: Arguments) -> str:
+def _duckdb_elt(a: Arguments) -> str:
     number, *choices = a.texts
     return f"CASE WHEN {number} > 0 THEN [{', '.join(choices)}][{number}] END" if choices else "CAST(NULL AS VARCHAR)"
 
 
-def _place(a: Arguments) -> str:
-    wanted, *choices = a.texts
-    return f"COALESCE(CAST(array_position(array({', '.join(choices)}), {wanted}) AS INT), 0)" if choices else "0"
+def _position(a: Arguments) -> str:
+    value, *choices = a.texts
+    return f"COALESCE(CAST(array_position(array({', '.join(choices)}), {value}) AS INT), 0)" if choices else "0"
 
 
-def _duckdb_place(a: Arguments) -> str:
-    wanted, *choices = a.texts
+def _duckdb_position(a: Arguments) -> str:
+    value, *choices = a.texts
     if not choices:
         return "0::INTEGER"
-    found = f"COALESCE(list_position([{', '.join(choices)}], {wanted}), 0)"
-    return f"CASE WHEN {wanted} IS NULL THEN 0 ELSE {found} END::INTEGER"
+    found = f"COALESCE(list_position([{', '.join(choices)}], {value}), 0)"
+    return f"CASE WHEN {value} IS NULL THEN 0 ELSE {found} END::INTEGER"
 
 
 FUNCTIONS = (
     ScalarFunction(
         name="CHR",
         arguments=("code",),
-        doc="The character with a Unicode code point, given as a number or as a text of escapes such as \\u004b.",
+        doc="Returns the character for a Unicode code point, which is a number or a string of escapes such as \\u004b.",
         forms=(
             ScalarForm(parameters=(INTEGER,), returns=STRING, spark=_from_code, duckdb=None),
             ScalarForm(parameters=(STRING,), returns=STRING, spark=_from_escapes, duckdb=None),
@@ -105,8 +105,8 @@ FUNCTIONS = (
     ScalarFunction(
         name="INITCAP",
         arguments=("text",),
-        doc="The text with the first letter of each word in upper case and the others in lower case; blanks before the "
-        "first word are left out.",
+        doc="Converts the first letter of each word to upper case and all others to lower case. Leading whitespace "
+        "is removed.",
         forms=(ScalarForm(parameters=(STRING,), returns=STRING, spark=_initcap, duckdb=None),),
         examples=(Example(call="INITCAP('the Quick br0wn fOx')", gives="'The Quick Br0wn Fox'"),),
     ),
@@ -115,31 +115,33 @@ FUNCTIONS = (
     ScalarFunction(
         name="ELT",
         arguments=("number", "text"),
-        doc="The text with that number, counted from 1; NULL when there is none.",
+        doc="Returns the string at a position in the list of arguments, starting at 1. NULL if there is no such "
+        "position.",
         forms=(
             ScalarForm(
                 parameters=(INTEGER, STRING),
                 returns=STRING,
                 variadic=True,
                 optional=True,
-                spark=_chosen,
-                duckdb=_duckdb_chosen,
+                spark=_elt,
+                duckdb=_duckdb_elt,
             ),
         ),
         examples=(Example(call="ELT(2, 'a', 'b', 'c')", gives="'b'"),),
     ),
     ScalarFunction(
         name="FIELD",
-        arguments=("wanted", "text"),
-        doc="The number of the first text that equals the wanted one, counted from 1; 0 when none does.",
+        arguments=("value", "text"),
+        doc="Returns the position of a string in the list of arguments that follow it, starting at 1. Returns 0 if "
+        "it is not in the list.",
         forms=(
             ScalarForm(
                 parameters=(STRING, STRING),
                 returns=INTEGER,
                 variadic=True,
                 optional=True,
-                spark=_place,
-                duckdb=_duckdb_place,
+                spark=_position,
+                duckdb=_duckdb_position,
             ),
         ),
         examples=(Example(call="FIELD('b', 'a', 'b')", gives="2"),),

@@ -24,7 +24,7 @@ def _choice(
 
 def _extreme(name: str, doc: str, *examples: Example) -> ScalarFunction:
     def write(a: Arguments) -> str:
-        """Spark's own function wants at least two arguments."""
+        """Spark's function requires at least two arguments."""
         return f"{name}({', '.join(a.texts)})" if len(a.texts) > 1 else a.texts[0]
 
     form = ScalarForm(parameters=(_ORDERED,), returns=first, variadic=True, spark=write, duckdb=write)
@@ -48,7 +48,7 @@ def _duckdb_unless_equal(a: Arguments) -> str:
 FUNCTIONS = (
     _choice(
         "COALESCE",
-        "The first argument that is not NULL.",
+        "Returns the first argument that is not NULL.",
         "COALESCE({all})",
         Example(call="COALESCE(NULL, 2, 3)", gives="2"),
         count=1,
@@ -56,20 +56,20 @@ FUNCTIONS = (
     ),
     _choice(
         "AS_VALUE",
-        "Its argument: copies a key column into the value.",
+        "Returns its argument. Use it to copy a key column into the value.",
         "{0}",
         Example(call="AS_VALUE(5)", gives="5"),
         count=1,
     ),
     _choice(
         "IFNULL",
-        "The first argument, or the second when the first is NULL.",
+        "Returns the first argument, or the second if the first is NULL.",
         "COALESCE({all})",
         Example(call="IFNULL(CAST(NULL AS STRING), 'none')", gives="'none'"),
     ),
     _choice(
         "NULLIF",
-        "NULL when both arguments are equal, else the first.",
+        "Returns NULL if both arguments are equal, otherwise the first.",
         _unless_equal,
         Example(call="NULLIF(1, 1)", gives="CAST(NULL AS INT)"),
         Example(call="NULLIF(1, 2)", gives="1"),
@@ -77,12 +77,12 @@ FUNCTIONS = (
     ),
     _extreme(
         "GREATEST",
-        "The greatest argument that is not NULL; NULL when all are. MAPs have no order.",
+        "Returns the greatest argument. NULLs are ignored; NULL if all arguments are NULL. MAPs cannot be compared.",
         Example(call="GREATEST(1, 5, NULL)", gives="5"),
     ),
     _extreme(
         "LEAST",
-        "The least argument that is not NULL; NULL when all are. MAPs have no order.",
+        "Returns the least argument. NULLs are ignored; NULL if all arguments are NULL. MAPs cannot be compared.",
         Example(call="LEAST(4, 1, NULL)", gives="1"),
     ),
 )

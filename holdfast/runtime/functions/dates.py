@@ -1,4 +1,4 @@
-"""Texts of dates and times, and back."""
+"""Formatting and parsing of dates and times."""
 
 from collections.abc import Callable
 
@@ -7,9 +7,9 @@ from holdfast.runtime.functions.patterns import (
     DATE_LETTERS,
     DAY,
     HOUR_LETTERS,
+    NOT_FORMATTED,
+    NOT_PARSED,
     TIME_LETTERS,
-    UNKNOWN_IN_TEXTS,
-    UNKNOWN_LETTERS,
     date_of,
     formatted,
     formatted_in,
@@ -21,15 +21,15 @@ from holdfast.runtime.functions.patterns import (
     parsing_refusal,
     unless,
 )
-from holdfast.runtime.functions.sparksql import let
+from holdfast.runtime.functions.spark_sql import let
 from holdfast.types import Scalar
 
 CATEGORY = "DATE / TIME"
 STRING, INTEGER, BIGINT = Scalar.STRING, Scalar.INTEGER, Scalar.BIGINT
 DATE, TIME, TIMESTAMP = Scalar.DATE, Scalar.TIME, Scalar.TIMESTAMP
 
-_PATTERN = "The pattern is one of Java's DateTimeFormatter; NULL when it or the value is wrong."
-_SAME_DAY = "A day that its month does not have is wrong."
+_PATTERN = "The pattern has the syntax of Java's DateTimeFormatter. NULL if the pattern or the value is invalid."
+_INVALID_DAY = "A day past the end of the month is invalid."
 
 
 def _format_date(date: Callable[[str], str]) -> Template:
@@ -52,7 +52,7 @@ def _format_moment(moment: Callable[[str], str], zone: str) -> Template:
 
 
 def _parse_date(days: bool) -> Template:
-    """A moment that is not midnight is no date."""
+    """NULL unless the parsed timestamp is midnight."""
 
     def write(a: Arguments) -> str:
         def body(millis: str) -> str:
@@ -66,9 +66,11 @@ def _parse_date(days: bool) -> Template:
 
 def _parse_time(a: Arguments) -> str:
     hours = has_letters(a, 1, HOUR_LETTERS)
-    none = f"NOT ({hours})" if isinstance(hours, str) else not hours
+    no_hours = f"NOT ({hours})" if isinstance(hours, str) else not hours
     time = f"CAST(pmod(unix_millis({parsed(a, 1)}), {DAY}) AS INT)"
-    return unless(none if isinstance(none, bool) else f"({none})", unless(has_letters(a, 1, DATE_LETTERS), time))
+    return unless(
+        no_hours if isinstance(no_hours, bool) else f"({no_hours})", unless(has_letters(a, 1, DATE_LETTERS), time)
+    )
 
 
 def _parse_moment(result: Callable[[str], str]) -> Template:
@@ -78,7 +80,7 @@ def _parse_moment(result: Callable[[str], str]) -> Template:
     return write
 
 
-def _itself(sql: str) -> str:
+def _identity(sql: str) -> str:
     return sql
 
 
@@ -88,7 +90,7 @@ def _function(
     return ScalarFunction(
         name=name,
         arguments=("value", "pattern", "zone"),
-        doc=f"{doc} {_PATTERN} {f'{UNKNOWN_IN_TEXTS} {_SAME_DAY}' if source is STRING else UNKNOWN_LETTERS}",
+        doc=f"{doc} {_PATTERN} {f'{NOT_PARSED} {_INVALID_DAY}' if source is STRING else NOT_FORMATTED}",
         check=parsing_refusal if source is STRING else formatting_refusal,
         forms=tuple(
             ScalarForm(parameters=(source, STRING, *zone), returns=returns, spark=template, duckdb=None)
@@ -101,15 +103,15 @@ def _function(
 FUNCTIONS = (
     _function(
         "FORMAT_DATE",
-        "A DATE as a text.",
+        "Formats a DATE as a string.",
         DATE,
         STRING,
-        _format_date(_itself),
+        _format_date(_identity),
         Example(call="FORMAT_DATE(DATE '2022-01-31', 'dd MMM yyyy')", gives="'31 Jan 2022'"),
     ),
     _function(
         "FORMAT_TIME",
-        "A TIME as a text.",
+        "Formats a TIME as a string.",
         TIME,
         STRING,
         _format_time,
@@ -117,11 +119,11 @@ FUNCTIONS = (
     ),
     _function(
         "FORMAT_TIMESTAMP",
-        "A TIMESTAMP as a text, in GMT or in another zone. With the name of a zone in the pattern, pattern and zone "
-        "must be constants.",
+        "Formats a TIMESTAMP as a string, in GMT or another time zone. If the pattern shows a zone's name, "
+        "pattern and zone must be constants.",
         TIMESTAMP,
         STRING,
-        _format_moment(_itself, "GMT"),
+        _format_moment(_identity, "GMT"),
         Example(
             call="FORMAT_TIMESTAMP(TIMESTAMP '2018-05-11T21:58:33', 'yyyy-MM-dd HH:mm:ss zzz', 'America/Los_Angeles')",
             gives="'2018-05-11 14:58:33 PDT'",
@@ -130,8 +132,8 @@ FUNCTIONS = (
     ),
     _function(
         "TIMESTAMPTOSTRING",
-        "Milliseconds since the epoch as a text, in UTC or in another zone. With the name of a zone in the pattern, "
-        "pattern and zone must be constants.",
+        "Formats milliseconds since the epoch as a string, in UTC or another time zone. If the pattern shows a "
+        "zone's name, pattern and zone must be constants.",
         BIGINT,
         STRING,
         _format_moment(moment_of, "UTC"),
@@ -140,7 +142,7 @@ FUNCTIONS = (
     ),
     _function(
         "DATETOSTRING",
-        "Days since the epoch as a text.",
+        "Formats days since the epoch as a string.",
         INTEGER,
         STRING,
         _format_date(date_of),
@@ -148,7 +150,7 @@ FUNCTIONS = (
     ),
     _function(
         "PARSE_DATE",
-        "The DATE that a text stands for.",
+        "Parses a string as a DATE.",
         STRING,
         DATE,
         _parse_date(days=False),
@@ -156,7 +158,7 @@ FUNCTIONS = (
     ),
     _function(
         "PARSE_TIME",
-        "The TIME that a text stands for.",
+        "Parses a string as a TIME.",
         STRING,
         TIME,
         _parse_time,
@@ -164,7 +166,7 @@ FUNCTIONS = (
     ),
     _function(
         "PARSE_TIMESTAMP",
-        "The TIMESTAMP that a text stands for, which is in UTC or in the given zone when it does not name one.",
+        "Parses a string as a TIMESTAMP. A string that names no time zone is in UTC, or in the given zone.",
         STRING,
         TIMESTAMP,
         _parse_moment(lambda sql: f"CAST({sql} AS TIMESTAMP_NTZ)"),
@@ -176,8 +178,8 @@ FUNCTIONS = (
     ),
     _function(
         "STRINGTOTIMESTAMP",
-        "The milliseconds since the epoch of the moment that a text stands for, which is in UTC or in the given zone "
-        "when it does not name one.",
+        "Parses a string as milliseconds since the epoch. A string that names no time zone is in UTC, or in "
+        "the given zone.",
         STRING,
         BIGINT,
         _parse_moment(milliseconds),
@@ -186,7 +188,7 @@ FUNCTIONS = (
     ),
     _function(
         "STRINGTODATE",
-        "The days since the epoch of the date that a text stands for.",
+        "Parses a string as days since the epoch.",
         STRING,
         INTEGER,
         _parse_date(days=True),

@@ -1,8 +1,8 @@
-"""What a function is: its signatures, its documentation and its SQL in both engines, written by hand.
+"""Function declarations: signatures, documentation and SQL for both engines.
 
-A template is text with `{0}`, `{1}` for the arguments and `{all}` for all of them after commas, or a
-callable that writes the text from the arguments. Arguments arrive cast to the types that
-`Signature.match` chose, each safe to stand inside any expression.
+A template is text with `{0}`, `{1}` for the arguments and `{all}` for all of them, separated by commas, or a callable
+that writes the text from the arguments. Arguments are already cast to the types that `Signature.match` chose, and safe
+to use inside any expression.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.runtime.expressions.physical import Dialect
 from holdfast.runtime.functions.parameters import (
+    ArgumentType,
     ArrayOf,
     Chosen,
-    Given,
     LambdaType,
     MapOf,
     Parameter,
@@ -28,7 +28,7 @@ Constant = int | str | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """The arguments of one call, as a template sees them; `constants` has the value of each literal."""
+    """The arguments of one call, for templates; `constants` has the value of each literal."""
 
     texts: tuple[str, ...]
     chosen: tuple[Chosen, ...]
@@ -43,15 +43,15 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a constant cannot be an argument, with its place."""
+    """Why the argument at `index` cannot be this constant."""
 
-    place: int
+    index: int
     reason: str
     hint: str
 
 
 Check = Callable[[Sequence[Constant]], Refusal | None]
-"""Finds constants that no row could be computed with. New statements are refused them; stored plans keep running."""
+"""Finds constants for which no row can be computed. New statements with one are rejected; stored plans keep running."""
 
 Template = str | Callable[[Arguments], str]
 
@@ -66,16 +66,16 @@ Returns = SqlType | Variable | ArrayOf | MapOf | Callable[[tuple[Chosen, ...]], 
 
 
 def first(types: tuple[Chosen, ...]) -> SqlType:
-    """The return type "the type of the first argument"."""
+    """The type of the first argument, as a return type."""
     return Arguments((), types).type(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """Parameters in order; the last one repeats when `variadic`, the one at `repeats` when that is given.
+    """Parameters in order; the last one repeats when `variadic`, or the one at index `repeats`.
 
-    What repeats may be missing when it is `optional`. `names` are what the documentation calls the parameters, where
-    the function's `arguments` do not fit.
+    The repeated parameter may be missing if it is `optional`. `names` are the parameters' names in the
+    documentation, if they differ from the function's `arguments`.
     """
 
     parameters: tuple[Parameter, ...]
@@ -88,39 +88,39 @@ class Signature:
 
     @property
     def returns_text(self) -> str:
-        """The result's type for people; `shown` says it where code decides the type."""
+        """The result's type for the documentation; `shown` overrides it where code computes the type."""
         if self.shown:
             return self.shown
         return str(self.parameters[0]) if callable(self.returns) else str(self.returns)
 
-    def match(self, arguments: Sequence[Given], *, exact: bool) -> "tuple[tuple[Chosen, ...], SqlType] | None":
-        """The types that the arguments are cast to and the result's, or None when this signature does not take them."""
-        parameters = self._spread(len(arguments))
+    def match(self, arguments: Sequence[ArgumentType], *, exact: bool) -> "tuple[tuple[Chosen, ...], SqlType] | None":
+        """The types that the arguments are cast to and the result type; None if this signature does not accept them."""
+        parameters = self._expand_parameters(len(arguments))
         found = None if parameters is None else match(parameters, arguments, exact=exact)
         if found is None:
             return None
         bindings, types = found
         if isinstance(self.returns, (Variable, ArrayOf, MapOf)):
             returns = bindings.choose_type(self.returns)
-            assert returns is not None, "every variable of a result is one of a parameter"
+            assert returns is not None, "every variable of a result is also one of a parameter"
             return types, returns
         return types, self.returns(types) if callable(self.returns) else self.returns
 
-    def _spread(self, count: int) -> tuple[Parameter, ...] | None:
+    def _expand_parameters(self, count: int) -> tuple[Parameter, ...] | None:
         missing = count - len(self.parameters)
         if missing == 0:
-            return self._apart(self.parameters)
-        place = self.repeats % len(self.parameters) if self.parameters else 0
+            return self._separate_variables(self.parameters)
+        index = self.repeats % len(self.parameters) if self.parameters else 0
         if self.optional and missing == -1:
-            return self._apart((*self.parameters[:place], *self.parameters[place + 1 :]))
+            return self._separate_variables((*self.parameters[:index], *self.parameters[index + 1 :]))
         if not self.variadic or missing < 0:
             return None
-        repeated = self.parameters[place : place + 1] * missing
-        return self._apart((*self.parameters[:place], *repeated, *self.parameters[place:]))
+        repeated = self.parameters[index : index + 1] * missing
+        return self._separate_variables((*self.parameters[:index], *repeated, *self.parameters[index:]))
 
     @staticmethod
-    def _apart(parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
-        """Variables that each argument decides for itself get a name for each."""
+    def _separate_variables(parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+        """Give each variable with `each` its own name, so that every argument binds it separately."""
         return tuple(
             replace(p, name=f"{p.name}{i}") if isinstance(p, Variable) and p.each else p
             for i, p in enumerate(parameters)
@@ -135,7 +135,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarForm(Signature):
-    """A signature with its SQL; without a proven DuckDB form (`duckdb=None`) it runs on Spark only."""
+    """A signature with its SQL; without a proven DuckDB form (`duckdb=None`), it runs only on Spark."""
 
     spark: Template
     duckdb: Template | None
@@ -146,26 +146,27 @@ class ScalarForm(Signature):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateForm(Signature):
-    """A signature with the SQL of its life.
+    """A signature with the SQL of its state.
 
-    - `state`: the types of the columns that a group keeps, given the argument types.
-    - `initial`: DuckDB, one text per state column: the state of a group that has seen nothing.
-    - `partial`: Spark aggregates over the arguments, one per state column; of no rows it gives `initial`.
+    - `state`: the types of a group's state columns, from the argument types.
+    - `initial`: DuckDB, one text per state column: the state of an empty group.
+    - `partial`: Spark aggregates over the arguments, one per state column; over no rows, they return
+      `initial`.
     - `merge`, `undo`: DuckDB, one text per state column, over `{s0}, {s1}...` (state) and `{p0}, {p1}...`
-      (partial). `merge` is associative, so that n ticks of one record leave what one tick of n does; it
-      never raises. `undo` takes away what `merge` added; None when the function cannot take back.
-    - `result`: over `{s0}, {s1}...`, in both dialects.
+      (partial). `merge` is associative, so that n ticks of one record have the result of one tick of n
+      records; it never raises. `undo` removes what `merge` added; None if the function cannot undo.
+    - `result_sql`: over `{s0}, {s1}...`, in both dialects.
 
-    - `constants`: the places of arguments that must be literals; -1 is the last.
-    - `reading`: DuckDB aggregates over the arguments that equal `partial`, for queries that read; None when there are
-      no proven ones. `reads` says for which types they are, when not for all.
-    - `merged_before`: Spark, over `{s0}...` and `{p0}...`: the partials with the state that was there, when the store
-      cannot merge by itself; what it gets then, and `merge` takes, is the new state.
-    - `over_tables`: the same with a state that can take back, where that is worth another one.
+    - `constants`: the indexes of arguments that must be literals; -1 is the last.
+    - `reading`: DuckDB aggregates over the arguments that equal `partial`, for pull queries; None if there
+      are no proven ones. `reads` restricts them to some argument types.
+    - `merged_before`: Spark, over `{s0}...` and `{p0}...`: merges the partial into the existing state, for a function
+      that the store cannot merge. The partial that `merge` then receives is the new state.
+    - `over_tables`: the form whose state supports undo, if it is a different one.
 
-    Texts may use `{t0}, {t1}...`, the physical types of the state columns, and `{r}`, that of the result; `{last}`, the
-    last argument, `{row}`, a struct of all others, and `{canonical}`, the first with the keys of its MAPs in order,
-    and `{comparable}`, what Spark can compare in its place. In `partial`, records come in the order of `{part}` and
+    Texts may use `{t0}, {t1}...`, the physical types of the state columns; `{r}`, that of the result; `{last}`, the
+    last argument; `{row}`, a struct of all other arguments; `{canonical}`, the first argument with the keys of its MAPs
+    sorted; and `{comparable}`, its form that Spark can compare. In `partial`, records are ordered by `{part}` and
     `off`.
     """
 
@@ -183,20 +184,20 @@ class AggregateForm(Signature):
 
     @property
     def needs_records(self) -> bool:
-        """Whether it goes by the order of records, which rows of a table do not have."""
+        """Whether it depends on the order of records, which rows of a table do not have."""
         return any("{part}" in text for text in self.partial)
 
     @property
     def undoing(self) -> "AggregateForm | None":
-        """The form that is kept over a table; None when there is none."""
+        """The form used over a table; None if the function is not supported there."""
         return self if self.undo is not None else self.over_tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableForm(Signature):
-    """A signature of a function that makes rows; `returns` is the type of the column that it gives them.
+    """A signature of a table function; `returns` is the type of its column.
 
-    `spark` writes an ARRAY with an element for each row; NULL is no rows.
+    `spark` is an ARRAY with an element for each row; NULL means no rows.
     """
 
     spark: Template
@@ -204,10 +205,10 @@ class TableForm(Signature):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A call and what it gives, both as SQL text.
+    """A call and its result, both as SQL text.
 
-    An aggregate's is over records whose column `x` has the values of the array `over`, one after another; what a table
-    function's gives is an array of its rows.
+    For an aggregate, the column `x` of the records has the values of the array `over`, in order. The result of a
+    table function is an array of its rows.
     """
 
     call: str
@@ -217,9 +218,9 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarFunction:
-    """`arguments` are the names that the documentation gives to the parameters of all forms, by their places.
+    """A function of one row. `arguments` are the names of the parameters in the documentation, in order.
 
-    With `one_kind` numbers of different kinds must be cast, unless one of them is a DOUBLE, which all become.
+    With `one_kind`, numbers of different types must be cast, unless one is a DOUBLE: then all become DOUBLE.
     """
 
     name: str
@@ -247,7 +248,7 @@ class AggregateFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFunction:
-    """Turns one row into as many as it gives values; several in one query stand side by side."""
+    """Turns one row into a row per value; a query with several of them combines their rows pairwise."""
 
     name: str
     doc: str
@@ -262,7 +263,7 @@ Function = ScalarFunction | AggregateFunction | TableFunction
 
 
 def named(function: Function, form: Signature) -> list[str]:
-    """The names of a form's parameters; where there are too few, a number follows."""
+    """The names of a form's parameters; the last name is numbered if there are too few."""
     names = form.names or function.arguments
     if len(names) < len(form.parameters) and not names:
         names = ("argument",)

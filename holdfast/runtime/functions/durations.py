@@ -1,10 +1,10 @@
-"""Dates and times as numbers, moved by units of time and between zones."""
+"""Date arithmetic, time zones, and dates and times as numbers."""
 
 from holdfast.errors import TypeMismatch
 from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction, Template
 from holdfast.runtime.functions.parameters import UNIT
 from holdfast.runtime.functions.patterns import DAY, date_of, milliseconds, moment_of
-from holdfast.runtime.functions.sparksql import attempt_moment
+from holdfast.runtime.functions.spark_sql import attempt_moment
 from holdfast.types import Scalar
 
 CATEGORY = "DATE / TIME"
@@ -12,87 +12,88 @@ STRING, INTEGER, BIGINT = Scalar.STRING, Scalar.INTEGER, Scalar.BIGINT
 DATE, TIME, TIMESTAMP = Scalar.DATE, Scalar.TIME, Scalar.TIMESTAMP
 
 _UNITS = {"MILLISECOND": 1, "SECOND": 1000, "MINUTE": 60_000, "HOUR": 3_600_000, "DAY": DAY}
-# Spark's current time is that of the planning, and a plan runs many times.
+# Spark fixes its current time when a query is planned, and a plan runs many times.
 _NOW = "CAST(reflect('java.lang.System', 'currentTimeMillis') AS BIGINT)"
 
 
-def _length(arguments: Arguments) -> str:
-    """The milliseconds of so many units."""
+def _duration(arguments: Arguments) -> str:
+    """The duration of a count of units, in milliseconds."""
     unit = arguments.texts[0].removesuffix("S")
     if unit not in _UNITS:
         raise TypeMismatch(
-            f"{arguments.texts[0]} is not a unit of a fixed length", hint=f"Units are {', '.join(_UNITS)}."
+            f"{arguments.texts[0]} is not a unit of fixed length", hint=f"Units are {', '.join(_UNITS)}."
         )
     return f"(CAST({arguments.texts[1]} AS BIGINT) * {_UNITS[unit]})"
 
 
 def _date(sign: str) -> Template:
-    """Part of a day is cut off towards the epoch."""
+    """Truncates to whole days, toward the epoch."""
 
     def write(a: Arguments) -> str:
-        return date_of(f"((unix_date({a.texts[2]}) * {DAY}L {sign} {_length(a)}) div {DAY})")
+        return date_of(f"((unix_date({a.texts[2]}) * {DAY}L {sign} {_duration(a)}) div {DAY})")
 
     return write
 
 
 def _duckdb_date(sign: str) -> Template:
     def write(a: Arguments) -> str:
-        days = f"(({a.texts[2]} - DATE '1970-01-01')::BIGINT * {DAY} {sign} {_length(a)}) // {DAY}"
-        inside = f"{days} BETWEEN -2147483646 AND 2147483646"
-        return f"CASE WHEN {inside} THEN DATE '1970-01-01' + CAST({days} AS INTEGER) END"
+        days = f"(({a.texts[2]} - DATE '1970-01-01')::BIGINT * {DAY} {sign} {_duration(a)}) // {DAY}"
+        in_range = f"{days} BETWEEN -2147483646 AND 2147483646"
+        return f"CASE WHEN {in_range} THEN DATE '1970-01-01' + CAST({days} AS INTEGER) END"
 
     return write
 
 
 def _time(sign: str) -> Template:
-    return lambda a: f"CAST(pmod({a.texts[2]} {sign} {_length(a)}, {DAY}) AS INT)"
+    return lambda a: f"CAST(pmod({a.texts[2]} {sign} {_duration(a)}, {DAY}) AS INT)"
 
 
 def _duckdb_time(sign: str) -> Template:
-    return lambda a: f"CAST((({a.texts[2]} {sign} {_length(a)}) % {DAY} + {DAY}) % {DAY} AS INTEGER)"
+    return lambda a: f"CAST((({a.texts[2]} {sign} {_duration(a)}) % {DAY} + {DAY}) % {DAY} AS INTEGER)"
 
 
 def _moment(sign: str) -> Template:
-    return lambda a: moment_of(f"({milliseconds(a.texts[2])} {sign} {_length(a)})")
+    return lambda a: moment_of(f"({milliseconds(a.texts[2])} {sign} {_duration(a)})")
 
 
-def _pair(
+def _arithmetic(
     kind: str, type_: Scalar, template: Template, duckdb: Template | None, sign: str, example: Example
 ) -> ScalarFunction:
-    verb, word = ("later", "ADD") if sign == "+" else ("earlier", "SUB")
+    verb, word = ("Adds", "ADD") if sign == "+" else ("Subtracts", "SUB")
     return ScalarFunction(
         name=f"{kind}{word}",
         arguments=("unit", "count", "value"),
-        doc=f"A {type_} that is so many units {verb}: MILLISECONDS, SECONDS, MINUTES, HOURS or DAYS.",
+        doc=f"{verb} a duration {'to' if sign == '+' else 'from'} a {type_}. Units are MILLISECONDS, SECONDS, MINUTES, "
+        "HOURS and DAYS.",
         forms=(ScalarForm(parameters=(UNIT, INTEGER, type_), returns=type_, spark=template, duckdb=duckdb),),
         examples=(example,),
     )
 
 
 FUNCTIONS = (
-    _pair(
+    _arithmetic(
         "DATE", DATE, _date("+"), _duckdb_date("+"), "+",
         Example(call="DATEADD(DAYS, 5, DATE '2024-02-27')", gives="DATE '2024-03-03'"),
     ),
-    _pair(
+    _arithmetic(
         "DATE", DATE, _date("-"), _duckdb_date("-"), "-",
         Example(call="DATESUB(DAYS, 1, DATE '2024-03-01')", gives="DATE '2024-02-29'"),
     ),
-    _pair(
+    _arithmetic(
         "TIME", TIME, _time("+"), _duckdb_time("+"), "+",
         Example(call="TIMEADD(HOURS, 3, TIME '23:30')", gives="TIME '02:30'"),
     ),
-    _pair(
+    _arithmetic(
         "TIME", TIME, _time("-"), _duckdb_time("-"), "-",
         Example(call="TIMESUB(SECONDS, 1, TIME '00:00')", gives="TIME '23:59:59'"),
     ),
-    _pair(
+    _arithmetic(
         "TIMESTAMP", TIMESTAMP, _moment("+"), None, "+",
         Example(
             call="TIMESTAMPADD(MINUTES, 2, TIMESTAMP '2024-02-29T23:59:00')", gives="TIMESTAMP '2024-03-01T00:01:00'"
         ),
     ),
-    _pair(
+    _arithmetic(
         "TIMESTAMP", TIMESTAMP, _moment("-"), None, "-",
         Example(
             call="TIMESTAMPSUB(MILLISECONDS, 1, TIMESTAMP '1970-01-01T00:00:00')",
@@ -102,8 +103,8 @@ FUNCTIONS = (
     ScalarFunction(
         name="CONVERT_TZ",
         arguments=("timestamp", "from", "to"),
-        doc="What a clock in one zone shows when a clock in another shows that TIMESTAMP; NULL when a zone is unknown. "
-        "In the hours around a change to or from summer time ksqlDB may give another hour.",
+        doc="Converts a TIMESTAMP from one time zone to another. NULL if a zone is unknown. In the hours around a "
+        "change to or from daylight saving time, the result may differ from ksqlDB's.",
         forms=(
             ScalarForm(
                 parameters=(TIMESTAMP, STRING, STRING),
@@ -126,7 +127,7 @@ FUNCTIONS = (
     ScalarFunction(
         name="FROM_DAYS",
         arguments=("days",),
-        doc="The DATE so many days after 1970-01-01.",
+        doc="Converts days since 1970-01-01 to a DATE.",
         forms=(
             ScalarForm(
                 parameters=(INTEGER,),
@@ -140,7 +141,7 @@ FUNCTIONS = (
     ScalarFunction(
         name="UNIX_DATE",
         arguments=("date",),
-        doc="The days since 1970-01-01 of a date, or of today in UTC.",
+        doc="Returns the days since 1970-01-01 of a DATE, or of the current date in UTC.",
         forms=(
             ScalarForm(
                 parameters=(), returns=INTEGER, spark=f"CAST({_NOW} div {DAY} AS INT)", duckdb=None
@@ -157,7 +158,7 @@ FUNCTIONS = (
     ScalarFunction(
         name="FROM_UNIXTIME",
         arguments=("milliseconds",),
-        doc="The TIMESTAMP so many milliseconds after the epoch.",
+        doc="Converts milliseconds since the epoch to a TIMESTAMP.",
         forms=(
             ScalarForm(
                 parameters=(BIGINT,), returns=TIMESTAMP, spark=lambda a: moment_of(a.texts[0]), duckdb=None
@@ -168,7 +169,7 @@ FUNCTIONS = (
     ScalarFunction(
         name="UNIX_TIMESTAMP",
         arguments=("timestamp",),
-        doc="The milliseconds since the epoch of a TIMESTAMP, or of now.",
+        doc="Returns the milliseconds since the epoch of a TIMESTAMP, or of the current time.",
         forms=(
             ScalarForm(parameters=(), returns=BIGINT, spark=_NOW, duckdb=None),
             ScalarForm(

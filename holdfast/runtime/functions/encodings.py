@@ -1,7 +1,7 @@
-"""Bytes and the texts that stand for them. What is not in its encoding gives NULL."""
+"""Conversions between bytes and strings. A value that is invalid in its encoding becomes NULL."""
 
 from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction, Template
-from holdfast.runtime.functions.sparksql import latin, let, text
+from holdfast.runtime.functions.spark_sql import latin, let, text
 from holdfast.types import Scalar
 
 CATEGORY = "STRING"
@@ -9,7 +9,7 @@ STRING, BYTES, INTEGER, BIGINT, DOUBLE = Scalar.STRING, Scalar.BYTES, Scalar.INT
 
 _NOT_ASCII = text(r"[^\x00-\x7f]")
 _BASE64 = text(r"\A[A-Za-z0-9+/]*={0,2}\z")
-_NO_BASE64 = text("[^A-Za-z0-9+/]")
+_NOT_BASE64 = text("[^A-Za-z0-9+/]")
 _HEX = text(r"\A(?:[0-9a-fA-F]{2})*+\z")
 
 
@@ -27,9 +27,9 @@ def _ascii(value: str) -> str:
 
 
 def _loose_base64(value: str) -> str:
-    """Characters that are none of base64's are skipped, and a last one that is too few."""
-    kept = f"regexp_replace(translate({value}, '-_', '+/'), {_NO_BASE64}, '')"
-    return let(kept, lambda k: f"unbase64(substring({k}, 1, length({k}) - IF(length({k}) % 4 = 1, 1, 0)))", "kept_")
+    """Skips characters outside the base64 alphabet, and a last character that completes no byte."""
+    valid = f"regexp_replace(translate({value}, '-_', '+/'), {_NOT_BASE64}, '')"
+    return let(valid, lambda k: f"unbase64(substring({k}, 1, length({k}) - IF(length({k}) % 4 = 1, 1, 0)))", "kept_")
 
 
 def _prefixed_hexadecimal(value: str) -> str:
@@ -119,7 +119,7 @@ def _from_bytes(arguments: Arguments) -> str:
 
 
 def _digits(arguments: Arguments, size: int) -> str:
-    """The hexadecimal digits, the greatest byte first; NULL when there are not `size` bytes."""
+    """The hexadecimal digits, most significant byte first; NULL unless there are `size` bytes."""
     value, *order = arguments.texts
     ordered = value
     if order:
@@ -138,7 +138,7 @@ def _bigint(arguments: Arguments) -> str:
 
 
 def _double(arguments: Arguments) -> str:
-    """The number that the 64 bits of IEEE 754 stand for."""
+    """Decodes 64 bits as an IEEE 754 number."""
 
     def body(bits: str) -> str:
         sign = f"CAST(IF({bits} < 0, -1, 1) AS DOUBLE)"
@@ -158,8 +158,8 @@ def _from(name: str, returns: Scalar, size: int, template: Template, call: str, 
         name=name,
         category="CONVERSIONS",
         arguments=("bytes", "order"),
-        doc=f"The {returns} that {size} bytes stand for, in the order BIG_ENDIAN, which is the default, or "
-        "LITTLE_ENDIAN. NULL of any other number of bytes.",
+        doc=f"Converts {size} bytes to {returns}. The byte order is BIG_ENDIAN by default, or LITTLE_ENDIAN. NULL for "
+        "any other number of bytes.",
         forms=tuple(
             ScalarForm(parameters=(BYTES, *order), returns=returns, spark=template, duckdb=None)
             for order in ((), (STRING,))
@@ -172,21 +172,21 @@ FUNCTIONS = (
     ScalarFunction(
         name="ENCODE",
         arguments=("text", "from", "to"),
-        doc="A text in one of the encodings hex, utf8, ascii and base64, written in another of them.",
+        doc="Converts a string from one encoding to another. Encodings are hex, utf8, ascii and base64.",
         forms=(ScalarForm(parameters=(STRING, STRING, STRING), returns=STRING, spark=_encode, duckdb=None),),
         examples=(Example(call="ENCODE('Example!', 'ascii', 'hex')", gives="'4578616d706c6521'"),),
     ),
     ScalarFunction(
         name="TO_BYTES",
         arguments=("text", "encoding"),
-        doc="The bytes that a text stands for in hex, utf8, ascii or base64.",
+        doc="Converts a string to BYTES. Encodings are hex, utf8, ascii and base64.",
         forms=(ScalarForm(parameters=(STRING, STRING), returns=BYTES, spark=_to_bytes, duckdb=None),),
         examples=(Example(call="LEN(TO_BYTES('48656c6c6f', 'hex'))", gives="5"),),
     ),
     ScalarFunction(
         name="FROM_BYTES",
         arguments=("bytes", "encoding"),
-        doc="The text that stands for bytes in hex, utf8, ascii or base64.",
+        doc="Converts BYTES to a string. Encodings are hex, utf8, ascii and base64.",
         forms=(ScalarForm(parameters=(BYTES, STRING), returns=STRING, spark=_from_bytes, duckdb=None),),
         examples=(Example(call="FROM_BYTES(TO_BYTES('hello', 'utf8'), 'base64')", gives="'aGVsbG8='"),),
     ),
@@ -203,14 +203,14 @@ FUNCTIONS = (
     ScalarFunction(
         name="MD5",
         arguments=("text",),
-        doc="The MD5 checksum of a text in UTF-8, as 32 hexadecimal digits.",
+        doc="Returns the MD5 hash of a string in UTF-8, as 32 hexadecimal digits.",
         forms=(ScalarForm(parameters=(STRING,), returns=STRING, spark="md5({0})", duckdb="md5({0})"),),
         examples=(Example(call="MD5('r1')", gives="'7c92cf1eee8d99cc85f8355a3d6e4b86'"),),
     ),
     ScalarFunction(
         name="UUID",
         arguments=("bytes",),
-        doc="A new random identifier, or the one that 16 bytes stand for.",
+        doc="Returns a random UUID, or the UUID that 16 bytes represent.",
         forms=(
             # Spark's uuid() is seeded when a query is planned, and a plan runs many times.
             ScalarForm(parameters=(), returns=STRING, spark="reflect('java.util.UUID', 'randomUUID')", duckdb=None),

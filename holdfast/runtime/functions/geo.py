@@ -1,9 +1,9 @@
-"""Functions of places on the earth."""
+"""Geographic functions."""
 
+from holdfast.runtime.expressions.java import trimmed
 from holdfast.runtime.expressions.physical import Dialect
 from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction
-from holdfast.runtime.functions.sparksql import let
-from holdfast.runtime.functions.strings import trimmed
+from holdfast.runtime.functions.spark_sql import let
 from holdfast.types import Scalar
 
 CATEGORY = "OTHER"
@@ -13,7 +13,7 @@ _KILOMETRES, _MILES = "6371D", "3959D"
 
 
 def _radius(unit: str) -> str:
-    """The earth's radius; NULL for a unit that is none."""
+    """The earth's radius; NULL for an unknown unit."""
     bare = f"lower({trimmed(unit, Dialect.SPARK)})"
     return let(
         bare,
@@ -34,18 +34,20 @@ def _distance(arguments: Arguments) -> str:
         return f"pow(sin(radians({b} - {a}) / 2), 2)"
 
     root = f"sqrt({half(lat1, lat2)} + {half(lon1, lon2)} * cos(radians({lat1})) * cos(radians({lat2})))"
-    inside = " AND ".join(
-        f"{degrees} BETWEEN -{most} AND {most}" for degrees, most in ((lat1, 90), (lat2, 90), (lon1, 180), (lon2, 180))
+    in_range = " AND ".join(
+        f"{degrees} BETWEEN -{limit} AND {limit}"
+        for degrees, limit in ((lat1, 90), (lat2, 90), (lon1, 180), (lon2, 180))
     )
-    return f"CASE WHEN {inside} THEN 2 * asin({root}) * {radius} END"
+    return f"CASE WHEN {in_range} THEN 2 * asin({root}) * {radius} END"
 
 
 FUNCTIONS = (
     ScalarFunction(
         name="GEO_DISTANCE",
         arguments=("latitude 1", "longitude 1", "latitude 2", "longitude 2", "unit"),
-        doc="How far two places on the earth are apart, in kilometres or, with the unit MILES, in miles. Places are "
-        "given in degrees; NULL when one is outside of -90 and 90 or of -180 and 180.",
+        doc="Returns the great-circle distance between two points on the earth, in kilometers or, with the unit "
+        "MILES, in miles. Coordinates are in degrees; NULL if a latitude is outside -90 to 90 or a "
+        "longitude outside -180 to 180.",
         forms=tuple(
             ScalarForm(parameters=(*(DOUBLE,) * 4, *unit), returns=DOUBLE, spark=_distance, duckdb=None)
             for unit in ((), (Scalar.STRING,))

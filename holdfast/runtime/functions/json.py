@@ -1,7 +1,7 @@
-"""Functions of JSON in texts. A text that is not JSON gives NULL."""
+"""JSON functions. A string that is not valid JSON gives NULL."""
 
 from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction
-from holdfast.runtime.functions.jsontexts import (
+from holdfast.runtime.functions.json_text import (
     json_of,
     json_string,
     marked,
@@ -13,7 +13,7 @@ from holdfast.runtime.functions.jsontexts import (
     value_text,
 )
 from holdfast.runtime.functions.parameters import ANY
-from holdfast.runtime.functions.sparksql import let, text
+from holdfast.runtime.functions.spark_sql import let, text
 from holdfast.types import Array, Map, Scalar
 
 CATEGORY = "JSON"
@@ -26,11 +26,11 @@ STRING, INTEGER, BIGINT, DOUBLE, BOOLEAN = (
 )
 
 _ITEMS = "try_cast(try_parse_json({0}) AS ARRAY<VARIANT>)"
-_STRICTLY = "map('allowSingleQuotes', 'false')"
+_STRICT = "map('allowSingleQuotes', 'false')"
 
 
 def _extract(a: Arguments) -> str:
-    """Names in brackets have double quotes in ksqlDB's paths and single ones in Spark's."""
+    """Names in brackets have double quotes in ksqlDB's paths, single quotes in Spark's."""
     path = f"replace(replace({a.texts[1]}, '[\"', {text('[' + chr(39))}), '\"]', {text(chr(39) + ']')})"
     document = let(a.texts[0], strict, "text_")
     found = let(document, lambda json: f"get_json_object({marked_if_needed(json)}, {path})", "doc_")
@@ -38,7 +38,7 @@ def _extract(a: Arguments) -> str:
 
 
 def _contains(test: str) -> str:
-    """`test` is of an item `v_` whose type is named by `kind_`."""
+    """`test` is a condition on an element `v_`; in it, `kind_` stands for the element's type."""
     kinds = "schema_of_variant(v_)"
     return (
         f"COALESCE(exists({_ITEMS}, v_ -> CASE WHEN {kinds} = 'VOID' THEN {{1}} IS NULL"
@@ -56,20 +56,20 @@ _CONTAINS = {
 
 
 def _records(a: Arguments) -> str:
-    entries = f"map_entries(from_json({marked(a.texts[0])}, 'MAP<STRING, STRING>', {_STRICTLY}))"
+    entries = f"map_entries(from_json({marked(a.texts[0])}, 'MAP<STRING, STRING>', {_STRICT}))"
     entry = f"named_struct('k', substring(e_.key, 2), 'v', {value_text('e_.value')})"
     return f"map_from_entries(transform({entries}, e_ -> {entry}))"
 
 
 def _items(a: Arguments) -> str:
-    """Every item must be an object."""
+    """NULL unless every element is an object."""
     every = "forall(items_, i_ -> substring(i_, 1, 1) = '{{')".replace("{{", "{")
     listed = f"CASE WHEN {every} THEN transform(items_, i_ -> {restored('i_')}) END"
-    return let(f"(from_json({marked(a.texts[0])}, 'ARRAY<STRING>', {_STRICTLY}))", lambda _: listed, "items_")
+    return let(f"(from_json({marked(a.texts[0])}, 'ARRAY<STRING>', {_STRICT}))", lambda _: listed, "items_")
 
 
 def _concat(a: Arguments) -> str:
-    """Objects are joined to one; as soon as there is anything else, all become items of one array. One stays alone."""
+    """Merges objects into one object, anything else into one array. A single argument is returned unchanged."""
     documents = f"array({', '.join(marked(let(json, strict, 'text_')) for json in a.texts)})"
     values = "transform(docs_, d_ -> get_json_object(d_, '$'))"
     maps = "transform(docs_, d_ -> from_json(d_, 'MAP<STRING, STRING>'))"
@@ -96,8 +96,9 @@ def _function(
 FUNCTIONS = (
     _function(
         "EXTRACTJSONFIELD",
-        "What a JSON text has at a path such as $.a.b[0]: a string without its quotes, anything else as JSON; NULL "
-        "when there is nothing. Of equal names in an object the first one counts.",
+        "Extracts the value at a path such as $.a.b[0] from a JSON string: strings without quotes, anything "
+        "else as JSON. NULL if there is no value at the path. If an object has a name more than once, the "
+        "first is used.",
         ("json", "path"),
         (ScalarForm(parameters=(STRING, STRING), returns=STRING, spark=_extract, duckdb=None),),
         Example(call="""EXTRACTJSONFIELD('{"a": {"b": ["x", 1.50]}}', '$.a.b[1]')""", gives="'1.50'"),
@@ -105,7 +106,7 @@ FUNCTIONS = (
     ),
     _function(
         "IS_JSON_STRING",
-        "Whether a text is JSON; false for NULL.",
+        "Returns true if a string is valid JSON. False for NULL.",
         ("text",),
         (
             ScalarForm(
@@ -120,7 +121,7 @@ FUNCTIONS = (
     ),
     _function(
         "JSON_ARRAY_CONTAINS",
-        "Whether a JSON array has a value of the same type; false for anything that is no JSON array.",
+        "Returns true if a JSON array contains a value of the same type. False for anything but a JSON array.",
         ("json", "value"),
         tuple(
             ScalarForm(parameters=(STRING, type_), returns=BOOLEAN, spark=_contains(test), duckdb=None)
@@ -131,7 +132,7 @@ FUNCTIONS = (
     ),
     _function(
         "JSON_ARRAY_LENGTH",
-        "How many items a JSON array has; NULL for anything else.",
+        "Returns the number of elements in a JSON array. NULL for anything else.",
         ("json",),
         (
             ScalarForm(
@@ -145,8 +146,8 @@ FUNCTIONS = (
     ),
     _function(
         "JSON_CONCAT",
-        "JSON texts as one: objects as an object, in which of equal names the last one counts; all else as an array. "
-        "One text alone stays what it is.",
+        "Merges JSON values: objects into one object, where the last of equal names is used, anything else "
+        "into an array. A single argument is returned unchanged.",
         ("json",),
         (ScalarForm(parameters=(STRING,), returns=STRING, variadic=True, spark=_concat, duckdb=None),),
         Example(call="""JSON_CONCAT('{"a": 1}', '{"b": 2, "a": 3}')""", gives="""'{"a":3,"b":2}'"""),
@@ -154,14 +155,14 @@ FUNCTIONS = (
     ),
     _function(
         "JSON_ITEMS",
-        "The objects of a JSON array, as JSON texts; NULL when an item is anything else.",
+        "Returns the objects of a JSON array as JSON strings. NULL if an element is not an object.",
         ("json",),
         (ScalarForm(parameters=(STRING,), returns=Array(STRING), spark=_items, duckdb=None),),
         Example(call="""JSON_ITEMS('[{"a": 1}, {"b": 2.0}]')""", gives="""ARRAY['{"a":1}', '{"b":2.0}']"""),
     ),
     _function(
         "JSON_KEYS",
-        "The names of a JSON object; NULL for anything else.",
+        "Returns the names in a JSON object. NULL for anything else.",
         ("json",),
         (
             ScalarForm(
@@ -175,15 +176,16 @@ FUNCTIONS = (
     ),
     _function(
         "JSON_RECORDS",
-        "The names and values of a JSON object, strings without their quotes and all else as JSON; NULL for anything "
-        "but an object.",
+        "Returns the names and values of a JSON object as a map: strings without quotes, anything else as "
+        "JSON. NULL for anything but an object.",
         ("json",),
         (ScalarForm(parameters=(STRING,), returns=Map(STRING, STRING), spark=_records, duckdb=None),),
         Example(call="""JSON_RECORDS('{"a": "x", "b": [1]}')""", gives="MAP('a' := 'x', 'b' := '[1]')"),
     ),
     _function(
         "TO_JSON_STRING",
-        "A value of any type as JSON: dates and times as texts, BYTES in base64, names in order; null for NULL.",
+        "Converts a value of any type to a JSON string: dates and times as strings, BYTES in base64, names "
+        "sorted. Returns null for NULL.",
         ("value",),
         (ScalarForm(parameters=(ANY,), returns=STRING, spark=lambda a: json_of(a.texts[0], a.type(0)), duckdb=None),),
         Example(call="TO_JSON_STRING(STRUCT(b := ARRAY[1, NULL], a := 'x'))", gives="""'{"A":"x","B":[1,null]}'"""),

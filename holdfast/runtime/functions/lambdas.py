@@ -3,7 +3,7 @@
 from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction
 from holdfast.runtime.functions.maps import KEY, MAPPING, VALUE
 from holdfast.runtime.functions.parameters import ANY, ArrayOf, LambdaOf, LambdaType, MapOf, Variable
-from holdfast.runtime.functions.sparksql import let
+from holdfast.runtime.functions.spark_sql import let
 from holdfast.types import Scalar
 
 CATEGORY = "LAMBDA"
@@ -19,7 +19,7 @@ def _parts(text: str) -> tuple[list[str], str]:
 
 
 def _transform_map(a: Arguments) -> str:
-    """Both lambdas see the old entries, so the new keys are first the values of a map."""
+    """Both lambdas take the old entries, so the new keys are first computed as the values of a map."""
     key_lambda = a.chosen[1]
     assert isinstance(key_lambda, LambdaType)
 
@@ -29,8 +29,8 @@ def _transform_map(a: Arguments) -> str:
         if key_lambda.returns is Scalar.STRING:
             keys = f"transform({keys}, k_ -> COALESCE(k_, 'null'))"
             return f"map_from_arrays({keys}, {values})"
-        named = f"CASE WHEN NOT exists(keys_, k_ -> k_ IS NULL) THEN map_from_arrays(keys_, {values}) END"
-        return let(f"({keys})", lambda _: named, "keys_")
+        result = f"CASE WHEN NOT exists(keys_, k_ -> k_ IS NULL) THEN map_from_arrays(keys_, {values}) END"
+        return let(f"({keys})", lambda _: result, "keys_")
 
     return let(a.texts[0], body, "map_")
 
@@ -49,9 +49,9 @@ def _reduce(a: Arguments) -> str:
 
 def _reduce_map(a: Arguments) -> str:
     mapping, state, function = a.texts
-    (so_far, key, value), body = _parts(function)
+    (accumulator, key, value), body = _parts(function)
     applied = f"get(transform(array(e_.key), {key} -> get(transform(array(e_.value), {value} -> {body}), 0)), 0)"
-    over_entries = f"({so_far}, e_) -> {applied}"
+    over_entries = f"({accumulator}, e_) -> {applied}"
     return _reduce(Arguments((f"map_entries({mapping})", state, over_entries), a.chosen, a.constants, a.returns))
 
 
@@ -59,8 +59,8 @@ FUNCTIONS = (
     ScalarFunction(
         name="TRANSFORM",
         arguments=("collection", "lambda", "value lambda"),
-        doc="An array with a lambda applied to each element, or a map with one applied for each new key and another "
-        "for each new value; of equal new keys the last one counts.",
+        doc="Applies a lambda to each element of an array, or one lambda to the keys and one to the values of a "
+        "map. If new keys are equal, the last entry is used.",
         forms=(
             ScalarForm(
                 parameters=(ArrayOf(ANY), LambdaOf((ANY,), _RESULT)),
@@ -83,7 +83,7 @@ FUNCTIONS = (
     ScalarFunction(
         name="FILTER",
         arguments=("collection", "lambda"),
-        doc="The elements of an array, or the entries of a map, for which a lambda is true.",
+        doc="Returns the elements of an array, or the entries of a map, for which a lambda returns true.",
         forms=(
             ScalarForm(
                 parameters=(ArrayOf(ANY), LambdaOf((ANY,), BOOLEAN)),
@@ -106,8 +106,8 @@ FUNCTIONS = (
     ScalarFunction(
         name="REDUCE",
         arguments=("collection", "state", "lambda"),
-        doc="What is left of a state after a lambda of the state and an element, or of the state, a key and a value, "
-        "was applied for each of them. The state itself when it or the collection is NULL.",
+        doc="Folds an array or a map into one value: applies a lambda to the state and each element, or to the "
+        "state and each key and value. Returns the initial state if it or the collection is NULL.",
         forms=(
             ScalarForm(
                 parameters=(ArrayOf(ANY), _STATE, LambdaOf((_STATE, ANY), _STATE)),

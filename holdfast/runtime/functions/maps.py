@@ -1,8 +1,8 @@
-"""Functions of MAP. A key that is NULL is written as the text null, as ksqlDB's formats write it."""
+"""MAP functions. A NULL key becomes the string null, as in ksqlDB's formats."""
 
 from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction
 from holdfast.runtime.functions.parameters import ArrayOf, Chosen, MapOf, Variable
-from holdfast.runtime.functions.sparksql import let
+from holdfast.runtime.functions.spark_sql import let
 from holdfast.types import Array, Map, Scalar, SqlType, Struct, StructField
 
 CATEGORY = "MAP"
@@ -47,7 +47,8 @@ FUNCTIONS = (
     ScalarFunction(
         name="AS_MAP",
         arguments=("keys", "values"),
-        doc="The map with these keys and values, as many as the shorter array has; of equal keys the last one counts.",
+        doc="Builds a map from an array of keys and an array of values. Extra elements of the longer array are "
+        "ignored; if a key occurs more than once, the last entry is used.",
         forms=(
             ScalarForm(
                 parameters=(ArrayOf(STRING), ArrayOf(VALUE)), returns=MapOf(STRING, VALUE), spark=_as_map, duckdb=None
@@ -58,7 +59,8 @@ FUNCTIONS = (
     ScalarFunction(
         name="ENTRIES",
         arguments=("map", "sorted"),
-        doc="The entries of a map as structs with the fields K and V, sorted by key when the second argument is true.",
+        doc="Returns the entries of a map as structs with the fields K and V, sorted by key if the second argument "
+        "is true.",
         forms=(
             ScalarForm(
                 parameters=(MapOf(STRING, VALUE), BOOLEAN),
@@ -78,14 +80,14 @@ FUNCTIONS = (
     ScalarFunction(
         name="MAP_KEYS",
         arguments=("map",),
-        doc="The keys of a map, in no promised order.",
+        doc="Returns the keys of a map, in no particular order.",
         forms=(ScalarForm(parameters=(MAPPING,), returns=ArrayOf(KEY), spark="map_keys({0})", duckdb="map_keys({0})"),),
         examples=(Example(call="MAP_KEYS(MAP('a' := 1))", gives="ARRAY['a']"),),
     ),
     ScalarFunction(
         name="MAP_VALUES",
         arguments=("map",),
-        doc="The values of a map, in no promised order.",
+        doc="Returns the values of a map, in no particular order.",
         forms=(
             ScalarForm(
                 parameters=(MAPPING,), returns=ArrayOf(VALUE), spark="map_values({0})", duckdb="map_values({0})"
@@ -96,7 +98,7 @@ FUNCTIONS = (
     ScalarFunction(
         name="MAP_UNION",
         arguments=("left", "right"),
-        doc="The entries of both maps; of equal keys the second map's counts. A map that is NULL is left out.",
+        doc="Merges two maps. If both have a key, the second map's value is used. A NULL map is ignored.",
         forms=(ScalarForm(parameters=(MAPPING, MAPPING), returns=MAPPING, spark=_union, duckdb=None),),
         examples=(Example(call="MAP_UNION(MAP('a' := 1, 'b' := 2), MAP('b' := 3))", gives="MAP('a' := 1, 'b' := 3)"),),
     ),

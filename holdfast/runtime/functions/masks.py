@@ -1,8 +1,8 @@
-"""Hiding characters of a text."""
+"""Functions that mask characters of a string."""
 
 from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction, Template
 from holdfast.runtime.functions.parameters import Parameter
-from holdfast.runtime.functions.sparksql import let, text
+from holdfast.runtime.functions.spark_sql import let, text
 from holdfast.types import Scalar
 
 CATEGORY = "STRING"
@@ -11,13 +11,13 @@ STRING, INTEGER = Scalar.STRING, Scalar.INTEGER
 _KINDS = (r"\p{Lu}", r"\p{Ll}", r"\p{Nd}", r"[^\p{Lu}\p{Ll}\p{Nd}]")
 _MASKS = "Xxn-"
 _RULES = (
-    "Upper-case letters become X, lower-case ones x, digits n, all else -; four more arguments give other "
-    "characters for these, and NULL leaves a kind as it is."
+    "Upper-case letters become X, lower-case letters x, digits n, and other characters -. Four more arguments "
+    "set other mask characters for these kinds; NULL leaves a kind unmasked."
 )
 
 
 def _default(part: str) -> str:
-    """In this order no mask is masked again."""
+    """The order of the kinds ensures that no mask character is masked again."""
     for kind, mask in zip(_KINDS, _MASKS, strict=True):
         part = f"regexp_replace({part}, {text(kind)}, {text(mask)})"
     return part
@@ -36,21 +36,21 @@ def _masked(part: str, masks: tuple[str, ...]) -> str:
     return _custom(part, masks) if masks else _default(part)
 
 
-def _whole(arguments: Arguments) -> str:
+def _mask_all(arguments: Arguments) -> str:
     subject, *masks = arguments.texts
     return _masked(subject, tuple(masks))
 
 
 def _side(left: bool, keep: bool) -> Template:
-    """Masks (or keeps) as many characters of one side as the second argument says."""
+    """Masks (or keeps) the first or last characters; the second argument is their number."""
 
     def write(arguments: Arguments) -> str:
         subject, count, *masks = arguments.texts
 
         def body(value: str) -> str:
-            kept = f"least({count}, length({value}))"
-            place = kept if left else f"(length({value}) - {kept})"
-            start, end = f"substring({value}, 1, {place})", f"substring({value}, {place} + 1)"
+            bounded = f"least({count}, length({value}))"
+            boundary = bounded if left else f"(length({value}) - {bounded})"
+            start, end = f"substring({value}, 1, {boundary})", f"substring({value}, {boundary} + 1)"
             if left != keep:
                 start = _masked(start, tuple(masks))
             else:
@@ -79,36 +79,36 @@ def _function(name: str, what: str, template: Template, counted: bool, *examples
 FUNCTIONS = (
     _function(
         "MASK",
-        "The text with every character masked.",
-        _whole,
+        "Masks every character of a string.",
+        _mask_all,
         False,
         Example(call="MASK('My Test $123')", gives="'Xx-Xxxx--nnn'"),
         Example(call="MASK('My Test $123', '*', NULL, '1', NULL)", gives="'*y *est $111'"),
     ),
     _function(
         "MASK_LEFT",
-        "The text with its first characters masked.",
+        "Masks the first characters of a string.",
         _side(left=True, keep=False),
         True,
         Example(call="MASK_LEFT('My Test $123', 4)", gives="'Xx-Xest $123'"),
     ),
     _function(
         "MASK_RIGHT",
-        "The text with its last characters masked.",
+        "Masks the last characters of a string.",
         _side(left=False, keep=False),
         True,
         Example(call="MASK_RIGHT('My Test $123', 4)", gives="'My Test -nnn'"),
     ),
     _function(
         "MASK_KEEP_LEFT",
-        "The text with all but its first characters masked.",
+        "Masks all but the first characters of a string.",
         _side(left=True, keep=True),
         True,
         Example(call="MASK_KEEP_LEFT('My Test $123', 4)", gives="'My Txxx--nnn'"),
     ),
     _function(
         "MASK_KEEP_RIGHT",
-        "The text with all but its last characters masked.",
+        "Masks all but the last characters of a string.",
         _side(left=False, keep=True),
         True,
         Example(call="MASK_KEEP_RIGHT('My Test $123', 4)", gives="'Xx-Xxxx-$123'"),

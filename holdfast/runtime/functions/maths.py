@@ -1,5 +1,6 @@
-"""Functions of numbers. Whole numbers wrap around as Java's do."""
+"""Numeric functions. Integers wrap around on overflow, as in Java."""
 
+from holdfast.runtime.expressions.java import wrap32, wrap64
 from holdfast.runtime.expressions.physical import duckdb_type, spark_type
 from holdfast.runtime.functions.declaration import (
     Example,
@@ -13,32 +14,19 @@ from holdfast.types import Scalar
 CATEGORY = "MATHEMATICAL"
 INTEGER, BIGINT, DOUBLE = Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE
 
-# From here on every DOUBLE is a whole number.
-WHOLE = "4503599627370496"
+# From this magnitude up, every DOUBLE is an integer.
+INTEGRAL_FROM = "4503599627370496"
 
 
-CARRY = "A DECIMAL that would need one more digit than its type has is NULL: CAST it to a wider one before."
-
-
-def wrap32(text: str) -> str:
-    """DuckDB: a BIGINT as the INTEGER that 32-bit arithmetic would have given."""
-    return f"CAST((({text} + 2147483648) & 4294967295) - 2147483648 AS INTEGER)"
-
-
-def wrap64(text: str) -> str:
-    """DuckDB: a HUGEINT as the BIGINT that 64-bit arithmetic would have given."""
-    return (
-        f"CAST((({text} + 9223372036854775808::HUGEINT) & 18446744073709551615::HUGEINT)"
-        " - 9223372036854775808::HUGEINT AS BIGINT)"
-    )
+CARRY = "NULL if the result needs one more digit than the DECIMAL type has; CAST the argument to a wider type first."
 
 
 def _same(spark: str, duckdb: str, type_: Scalar) -> ScalarForm:
     return ScalarForm(parameters=(type_,), returns=type_, spark=spark, duckdb=duckdb)
 
 
-def _step(name: str) -> tuple[ScalarForm, ...]:
-    """FLOOR and CEIL: the type stays."""
+def _floor_or_ceil(name: str) -> tuple[ScalarForm, ...]:
+    """The forms of FLOOR and CEIL, which return the type of their argument."""
     return (
         _same("{0}", "{0}", INTEGER),
         _same("{0}", "{0}", BIGINT),
@@ -49,8 +37,8 @@ def _step(name: str) -> tuple[ScalarForm, ...]:
             duckdb=lambda a: f"TRY_CAST({name}({a.texts[0]}) AS {duckdb_type(a.returns)})",
         ),
         _same(
-            f"CASE WHEN abs({{0}}) < {WHOLE} THEN CAST({name}({{0}}) AS DOUBLE) ELSE {{0}} END",
-            f"CASE WHEN abs({{0}}) < {WHOLE} THEN CAST(CAST({name}({{0}}) AS BIGINT) AS DOUBLE) ELSE {{0}} END",
+            f"CASE WHEN abs({{0}}) < {INTEGRAL_FROM} THEN CAST({name}({{0}}) AS DOUBLE) ELSE {{0}} END",
+            f"CASE WHEN abs({{0}}) < {INTEGRAL_FROM} THEN CAST(CAST({name}({{0}}) AS BIGINT) AS DOUBLE) ELSE {{0}} END",
             DOUBLE,
         ),
     )
@@ -59,7 +47,7 @@ def _step(name: str) -> tuple[ScalarForm, ...]:
 FUNCTIONS = (
     ScalarFunction(
         name="ABS",
-        doc="The number without its sign.",
+        doc="Returns the absolute value.",
         forms=(
             _same("abs({0})", wrap32("abs({0}::BIGINT)"), INTEGER),
             _same("abs({0})", wrap64("abs({0}::HUGEINT)"), BIGINT),
@@ -70,19 +58,19 @@ FUNCTIONS = (
     ),
     ScalarFunction(
         name="CEIL",
-        doc=f"The least whole number that is not less. {CARRY}",
-        forms=_step("ceil"),
+        doc=f"Rounds up to the nearest integer. {CARRY}",
+        forms=_floor_or_ceil("ceil"),
         examples=(Example(call="CEIL(CAST(1.2 AS DOUBLE))", gives="CAST(2 AS DOUBLE)"),),
     ),
     ScalarFunction(
         name="FLOOR",
-        doc=f"The greatest whole number that is not greater. {CARRY}",
-        forms=_step("floor"),
+        doc=f"Rounds down to the nearest integer. {CARRY}",
+        forms=_floor_or_ceil("floor"),
         examples=(Example(call="FLOOR(CAST(-1.2 AS DOUBLE))", gives="CAST(-2 AS DOUBLE)"),),
     ),
     ScalarFunction(
         name="SIGN",
-        doc="-1, 0 or 1, as the number is negative, zero or positive.",
+        doc="Returns -1, 0 or 1 for a negative number, zero or a positive number.",
         forms=tuple(
             ScalarForm(parameters=(type_,), returns=INTEGER, spark=text, duckdb=text)
             for type_, text in (
@@ -98,7 +86,7 @@ FUNCTIONS = (
     ),
     ScalarFunction(
         name="SQRT",
-        doc="The square root; NaN of a negative number.",
+        doc="Returns the square root. NaN for a negative number.",
         forms=(
             ScalarForm(
                 parameters=(DOUBLE,),

@@ -1,7 +1,7 @@
-"""What parameters take, and how the arguments of a call decide their types.
+"""The types of parameters, and how the arguments of a call determine them.
 
-`match` tries the arguments against one list of parameters: fixed types, variables (`T` stands for the same type
-wherever it is written), containers of those, lambdas over them, units of time.
+`match` checks the arguments against one list of parameters: fixed types, variables (`T` stands for the same type
+wherever it occurs), containers of those, lambdas over them, units of time.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,15 +14,15 @@ from holdfast.types import Array, Decimal, Map, Scalar, SqlType, is_number, is_s
 
 
 class Family(Enum):
-    """Which types a variable may stand for."""
+    """Which types a variable may have."""
 
     ANY = "ANY"
     NUMBER = "NUMBER"
     DECIMAL = "DECIMAL"
     PRIMITIVE = "PRIMITIVE"
-    """Every type without parts."""
+    """Every type except ARRAY, MAP and STRUCT."""
     ORDERED = "ORDERED"
-    """Every type but MAPs and what has them."""
+    """Every type that contains no MAP."""
 
     def has(self, type_: SqlType) -> bool:
         match self:
@@ -40,7 +40,7 @@ class Family(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A type that the arguments decide; with `each`, every argument decides for itself."""
+    """A type that the arguments determine; with `each`, every argument determines its own."""
 
     name: str
     family: Family = Family.ANY
@@ -73,8 +73,8 @@ class LambdaOf:
     returns: "Parameter"
 
     def __str__(self) -> str:
-        given = ", ".join(map(str, self.parameters))
-        return f"{given} => {self.returns}" if len(self.parameters) == 1 else f"({given}) => {self.returns}"
+        parameters = ", ".join(map(str, self.parameters))
+        return f"{parameters} => {self.returns}" if len(self.parameters) == 1 else f"({parameters}) => {self.returns}"
 
 
 class Unit(Enum):
@@ -96,7 +96,7 @@ DECIMAL = Variable("D", Family.DECIMAL)
 
 @dataclass(frozen=True, slots=True)
 class LambdaType:
-    """The types that were chosen for a lambda."""
+    """The types chosen for a lambda."""
 
     parameters: tuple[SqlType, ...]
     returns: SqlType
@@ -106,7 +106,7 @@ Chosen = SqlType | LambdaType | Unit
 
 
 @dataclass(frozen=True, slots=True)
-class LambdaGiven:
+class LambdaArgument:
     """A lambda as an argument: its body's type follows from the types of its parameters."""
 
     count: int
@@ -121,49 +121,49 @@ class LambdaGiven:
 
 @dataclass(frozen=True, slots=True)
 class TextConstant:
-    """A string literal, which may also stand for a moment."""
+    """A string literal, which may also be a TIME, DATE or TIMESTAMP."""
 
 
-Given = SqlType | None | LambdaGiven | TextConstant | Unit
-"""An argument as it is given; None for NULL."""
+ArgumentType = SqlType | None | LambdaArgument | TextConstant | Unit
+"""The type of an argument in a call; None for NULL."""
 
-_MOMENTS = (Scalar.TIME, Scalar.DATE, Scalar.TIMESTAMP)
+_TEMPORAL = (Scalar.TIME, Scalar.DATE, Scalar.TIMESTAMP)
 
 
 @dataclass(slots=True)
 class Bindings:
-    """What the variables stand for so far; None for one that has only met NULL."""
+    """The types of the variables so far; None for one that has only matched NULL."""
 
     exact: bool
     types: dict[str, SqlType | None] = field(default_factory=dict)
 
-    def take(self, parameter: Parameter, given: Given) -> bool:
-        """Whether the parameter takes the argument; binds its variables."""
+    def take(self, parameter: Parameter, argument: ArgumentType) -> bool:
+        """Whether the parameter accepts the argument; binds its variables."""
         match parameter:
             case Unit():
-                return isinstance(given, Unit)
+                return isinstance(argument, Unit)
             case LambdaOf():
-                return isinstance(given, LambdaGiven) and self._lambda(parameter, given)
-        if isinstance(given, (Unit, LambdaGiven)):
+                return isinstance(argument, LambdaArgument) and self._lambda(parameter, argument)
+        if isinstance(argument, (Unit, LambdaArgument)):
             return False
-        if isinstance(given, TextConstant):
-            if parameter in _MOMENTS or self._stands_for(parameter) in _MOMENTS:
-                return not self.exact or parameter not in _MOMENTS
-            given = Scalar.STRING
+        if isinstance(argument, TextConstant):
+            if parameter in _TEMPORAL or self._bound_type(parameter) in _TEMPORAL:
+                return not self.exact or parameter not in _TEMPORAL
+            argument = Scalar.STRING
         match parameter:
             case Variable():
-                return self._bind(parameter, given)
+                return self._bind(parameter, argument)
             case ArrayOf(element):
-                return given is None or (isinstance(given, Array) and self.take(element, given.element))
+                return argument is None or (isinstance(argument, Array) and self.take(element, argument.element))
             case MapOf(key, value):
-                return given is None or (
-                    isinstance(given, Map) and self.take(key, given.key) and self.take(value, given.value)
+                return argument is None or (
+                    isinstance(argument, Map) and self.take(key, argument.key) and self.take(value, argument.value)
                 )
             case _:
-                return given in (parameter, None) or (not self.exact and assignable(given, parameter))
+                return argument in (parameter, None) or (not self.exact and assignable(argument, parameter))
 
     def choose(self, parameter: Parameter) -> Chosen | None:
-        """The parameter's type now; None when it is still open."""
+        """The parameter's type under the current bindings; None while it is undetermined."""
         match parameter:
             case Variable(name):
                 return self.types.get(name)
@@ -187,36 +187,36 @@ class Bindings:
         assert not isinstance(chosen, (LambdaType, Unit))
         return chosen
 
-    def _stands_for(self, parameter: Parameter) -> SqlType | None:
+    def _bound_type(self, parameter: Parameter) -> SqlType | None:
         return self.types.get(parameter.name) if isinstance(parameter, Variable) else None
 
-    def _bind(self, variable: Variable, given: SqlType | None) -> bool:
-        if given is not None and not variable.family.has(given):
+    def _bind(self, variable: Variable, argument: SqlType | None) -> bool:
+        if argument is not None and not variable.family.has(argument):
             return False
-        merged = common_type(self.types.get(variable.name), given)
-        if merged is None and given is not None:
+        merged = common_type(self.types.get(variable.name), argument)
+        if merged is None and argument is not None:
             return False
         self.types[variable.name] = merged
         return True
 
-    def _lambda(self, parameter: LambdaOf, given: LambdaGiven) -> bool:
+    def _lambda(self, parameter: LambdaOf, argument: LambdaArgument) -> bool:
         types = [self.choose_type(p) for p in parameter.parameters]
-        if len(types) != given.count or None in types:
+        if len(types) != argument.count or None in types:
             return False
-        returns = given.returns(tuple(t for t in types if t is not None))
+        returns = argument.returns(tuple(t for t in types if t is not None))
         return self.take(parameter.returns, returns)
 
 
 def match(
-    parameters: Sequence[Parameter], arguments: Sequence[Given], *, exact: bool
+    parameters: Sequence[Parameter], arguments: Sequence[ArgumentType], *, exact: bool
 ) -> tuple[Bindings, tuple[Chosen, ...]] | None:
-    """The types that the arguments are cast to, or None when the parameters do not take them."""
+    """The types that the arguments are cast to, or None if the parameters do not accept them."""
     bindings = Bindings(exact)
     while True:
         before = dict(bindings.types)
         if not all(bindings.take(p, a) for p, a in zip(parameters, arguments, strict=True)):
             return None
-        # A later argument, such as a lambda's result, may widen what an earlier one decided.
+        # A later argument, such as a lambda's result, may widen a type that an earlier one determined.
         if bindings.types == before:
             break
     chosen = [bindings.choose(parameter) for parameter in parameters]

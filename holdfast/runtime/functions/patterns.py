@@ -1,7 +1,7 @@
-"""Patterns of dates and times (those of java.time) as Spark takes them.
+"""Date and time patterns in java.time's syntax, translated for Spark.
 
-Spark formats and parses in UTC, the zone of its session. A pattern that is none, or has a letter that Spark does not
-know, gives NULL; new statements are refused constants with such letters.
+Spark formats and parses in UTC, the zone of its session. A pattern that is invalid, or has a letter that Spark does not
+support, gives NULL; new statements with such a letter in a constant pattern are rejected.
 """
 
 import re
@@ -9,20 +9,23 @@ from collections.abc import Callable, Iterator, Sequence
 from zoneinfo import available_timezones
 
 from holdfast.runtime.functions.declaration import Arguments, Constant, Refusal
-from holdfast.runtime.functions.sparksql import attempt_moment, attempt_text, let, text
+from holdfast.runtime.functions.spark_sql import attempt_moment, attempt_text, let, text
 
 DATE_LETTERS = "GuyDMLdQqYwWEecF"
 TIME_LETTERS = "aBhKkHmsSAnNVvzOXxZ"
 ZONE_LETTERS = "VvzOXxZ"
 HOUR_LETTERS = "HkKhAN"
 
-# Of weeks, of parts of a day, of padding; narrow texts, which are ambiguous.
-_UNKNOWN = re.compile(r"[YWwecAnNBp]+|(?:G{5,}|M{5,}|L{5,}|E{5,}|Q{5,}|q{5,})")
-_UNKNOWN_IN_TEXTS = re.compile(rf"{_UNKNOWN.pattern}|[FQq]+")
-UNKNOWN_LETTERS = "It cannot have Y, W, w, e, c, A, n, N, B or p, nor five of G, M, L, E, Q or q in a row."
-UNKNOWN_IN_TEXTS = (
-    "It cannot have Y, W, w, e, c, A, n, N, B, p, F, Q or q, nor five of G, M, L or E in a row, and E only when it is "
-    "a constant."
+# Letters for weeks, parts of a day and padding; narrow text forms, which are ambiguous.
+_UNSUPPORTED = re.compile(r"[YWwecAnNBp]+|(?:G{5,}|M{5,}|L{5,}|E{5,}|Q{5,}|q{5,})")
+_UNSUPPORTED_IN_PARSING = re.compile(rf"{_UNSUPPORTED.pattern}|[FQq]+")
+NOT_FORMATTED = (
+    "The pattern letters Y, W, w, e, c, A, n, N, B and p are not supported, nor are five of G, M, L, E, Q or q in "
+    "a row."
+)
+NOT_PARSED = (
+    "The pattern letters Y, W, w, e, c, A, n, N, B, p, F, Q and q are not supported, nor are five of G, M, L "
+    "or E in a row; E needs a constant pattern."
 )
 
 _QUOTED = text("'[^']*'")
@@ -30,35 +33,39 @@ _YEAR = text(r"u(?=(?:[^']*+'[^']*+')*+[^']*+$)")
 _OFFSET = re.compile(r"(UTC|GMT|UT)?([+-]\d{1,2}(:?\d{2}(:?\d{2})?)?)?|Z")
 
 
-def _bare(pattern: str) -> Iterator[str]:
-    """The characters outside of quotes."""
+def _unquoted(pattern: str) -> Iterator[str]:
+    """The characters outside quotes."""
     return (c for part in pattern.split("'")[::2] for c in part)
 
 
 def formatting_refusal(constants: Sequence[Constant]) -> Refusal | None:
-    """Why nothing could be formatted with a constant pattern, the second argument."""
-    return _refusal(constants[1], _UNKNOWN)
+    """Why a constant pattern, the second argument, cannot format any value."""
+    return _refusal(constants[1], _UNSUPPORTED)
 
 
 def parsing_refusal(constants: Sequence[Constant]) -> Refusal | None:
-    """Why nothing could be parsed with a constant pattern, the second argument."""
-    return _refusal(constants[1], _UNKNOWN_IN_TEXTS)
+    """Why a constant pattern, the second argument, cannot parse any value."""
+    return _refusal(constants[1], _UNSUPPORTED_IN_PARSING)
 
 
-def _refusal(pattern: Constant, unknown: re.Pattern[str]) -> Refusal | None:
+def _refusal(pattern: Constant, unsupported: re.Pattern[str]) -> Refusal | None:
     bare = " ".join(pattern.split("'")[::2]) if isinstance(pattern, str) else ""
-    found = unknown.search(bare)
+    found = unsupported.search(bare)
     if found is None:
         return None
-    hint = "The year of a date is yyyy." if "Y" in found.group() else "DESCRIBE FUNCTION tells which letters it knows."
-    return Refusal(1, f"the pattern cannot have {found.group()}", hint)
+    hint = (
+        "Write yyyy for the year of a date."
+        if "Y" in found.group()
+        else "DESCRIBE FUNCTION lists the unsupported letters."
+    )
+    return Refusal(1, f"{found.group()} is not supported in a pattern", hint)
 
 
 def has_letters(arguments: Arguments, index: int, letters: str) -> bool | str:
-    """Whether a pattern has one of the letters: known of a constant, else the SQL that finds out."""
+    """Whether a pattern has one of the letters: a bool for a constant pattern, otherwise SQL that checks it."""
     constant = arguments.constants[index]
     if isinstance(constant, str):
-        return any(c in letters for c in _bare(constant))
+        return any(c in letters for c in _unquoted(constant))
     return f"regexp_replace({arguments.texts[index]}, {_QUOTED}, '') RLIKE {text(f'[{letters}]')}"
 
 
@@ -69,16 +76,16 @@ def unless(condition: bool | str, sql: str) -> str:
     return f"CASE WHEN FALSE THEN {sql} END" if condition else sql
 
 
-def _outside(pattern: str, change: Callable[[str], str]) -> str:
-    """A pattern with a change to what is outside of quotes."""
+def _change_unquoted(pattern: str, change: Callable[[str], str]) -> str:
+    """A pattern with `change` applied to the parts outside quotes."""
     return "'".join(part if i % 2 else change(part) for i, part in enumerate(pattern.split("'")))
 
 
 def spark_pattern(arguments: Arguments, index: int) -> str:
-    """Spark has no letter for the year but y, which it reads as java.time reads u."""
+    """Replaces u by y: Spark has only y for the year, and reads it as java.time reads u."""
     constant = arguments.constants[index]
     if isinstance(constant, str):
-        return text(_outside(constant, lambda part: part.replace("u", "y")))
+        return text(_change_unquoted(constant, lambda part: part.replace("u", "y")))
     return f"regexp_replace({arguments.texts[index]}, {_YEAR}, 'y')"
 
 
@@ -88,9 +95,9 @@ def formatted(moment: str, arguments: Arguments, pattern: int) -> str:
 
 
 def formatted_in(moment: str, arguments: Arguments, pattern: int, zone: int | str) -> str:
-    """The text of a timestamp in a zone (an argument, or the name of one).
+    """The text of a timestamp in a zone, which is the index of an argument or a name.
 
-    Spark prints a zone's name only where it is an option of its JSON writer, which takes constants.
+    Spark prints a zone's name only in its JSON writer, where the zone is an option and must be constant.
     """
     constant = arguments.constants[zone] if isinstance(zone, int) else zone
     zone_sql = arguments.texts[zone] if isinstance(zone, int) else text(zone)
@@ -107,7 +114,7 @@ def formatted_in(moment: str, arguments: Arguments, pattern: int, zone: int | st
 
 
 def parsed(arguments: Arguments, pattern: int, zone: int | None = None) -> str:
-    """The timestamp that a text (the first argument) stands for; the zone is for texts that name none."""
+    """The first argument parsed as a timestamp; the zone applies to strings that name none."""
     moment = _moment(arguments, pattern)
     if zone is None:
         return attempt_moment(moment)
@@ -124,23 +131,23 @@ _DAY = re.compile("E{1,4}")
 
 def _moment(arguments: Arguments, pattern: int) -> str:
     constant = arguments.constants[pattern]
-    if isinstance(constant, str) and "E" in _bare(constant):
+    if isinstance(constant, str) and "E" in _unquoted(constant):
         return _moment_with_day(arguments, pattern, constant)
     return f"to_timestamp_ltz({arguments.texts[0]}, {spark_pattern(arguments, pattern)})"
 
 
 def _moment_with_day(arguments: Arguments, pattern: int, constant: str) -> str:
-    """Spark parses no days of the week: their names are taken out, and compared with the day that was parsed."""
-    full = "EEEE" in "".join(_bare(constant))
+    """Spark cannot parse days of the week: removes their names, and compares them with the parsed date."""
+    full = "EEEE" in "".join(_unquoted(constant))
     names = "|".join(day if full else day[:3] for day in _DAYS_OF_WEEK)
     name = text(f"(?i)(?<![a-z])(?:{names})(?![a-z])")
-    rest = text(_outside(constant, lambda part: _DAY.sub("", part.replace("u", "y"))))
-    said = f"lower(regexp_extract({arguments.texts[0]}, {name}, 0))"
+    rest = text(_change_unquoted(constant, lambda part: _DAY.sub("", part.replace("u", "y"))))
+    day_name = f"lower(regexp_extract({arguments.texts[0]}, {name}, 0))"
     parsed_day = f"lower(date_format(at_, {text('EEEE' if full else 'EEE')}))"
-    # The day of a text with a zone need not be the day in UTC.
-    right = f"{said} <> ''" if has_letters(arguments, pattern, ZONE_LETTERS) else f"{said} = {parsed_day}"
+    # With a zone, the day in the text may differ from the day in UTC.
+    valid = f"{day_name} <> ''" if has_letters(arguments, pattern, ZONE_LETTERS) else f"{day_name} = {parsed_day}"
     moment = f"to_timestamp_ltz(regexp_replace({arguments.texts[0]}, {name}, ''), {rest})"
-    return let(f"({moment})", lambda at: f"CASE WHEN {right} THEN {at} END", "at_")
+    return let(f"({moment})", lambda at: f"CASE WHEN {valid} THEN {at} END", "at_")
 
 
 def _is_zone(name: str) -> bool:
@@ -157,7 +164,7 @@ _MILLIS = (-9_223_372_022_400_000, 9_223_372_036_854_774)
 
 
 def moment_of(millis: str) -> str:
-    """The TIMESTAMP so many milliseconds after the epoch, NULL outside of what the store can hold."""
+    """Milliseconds since the epoch as a TIMESTAMP; NULL outside the range that the store supports."""
     least, greatest = _MILLIS
     return let(
         millis,
@@ -169,7 +176,7 @@ def moment_of(millis: str) -> str:
 
 
 def date_of(days: str) -> str:
-    """The DATE so many days after the epoch, likewise."""
+    """Days since the epoch as a DATE; NULL outside the range that the store supports."""
     return let(
         days,
         lambda d: f"date_add(DATE'1970-01-01', CAST(CASE WHEN {d} BETWEEN -{_DAYS} AND {_DAYS} THEN {d} END AS INT))",

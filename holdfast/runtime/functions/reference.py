@@ -1,6 +1,6 @@
-"""The reference page of all functions, written from their declarations.
+"""The reference page of all functions, generated from their declarations.
 
-`python -m holdfast.runtime.functions.reference > docs/functions.md` writes it anew.
+`python -m holdfast.runtime.functions.reference > docs/functions.md` updates it.
 """
 
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from holdfast.runtime.functions.registry import functions
 
 _HEAD = """# Functions
 
-This page is written from the declarations of the functions (`holdfast.runtime.functions.reference`), and a test runs
-every example. `SHOW FUNCTIONS` lists them, `DESCRIBE FUNCTION name` shows one.
+This page is generated from the declarations of the functions (`holdfast.runtime.functions.reference`), and a test runs
+every example. `SHOW FUNCTIONS` lists the functions, `DESCRIBE FUNCTION name` shows one.
 
-What a function cannot compute for a row is NULL there: one bad row never stops a query. Letters such as `T` stand for
-any type, the same wherever they are written in a call; PRIMITIVE is one without parts, ORDERED one without MAPs.
-Positions count from 1. An aggregate's example says which values the column `x` has in the records of a group.
+A function returns NULL for a row that it cannot compute: one bad row never stops a query. A letter such as `T` stands
+for any type, the same one throughout a call; PRIMITIVE is a type that is not an ARRAY, MAP or STRUCT, ORDERED is a type
+without MAPs. Positions start at 1. The example of an aggregate lists the values of the column `x` in a group's records.
 """
 
 

@@ -1,7 +1,7 @@
-"""Regular expressions, those of Java. A pattern that is none gives NULL."""
+"""Regular expressions, in Java's syntax. An invalid pattern gives NULL."""
 
 from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction
-from holdfast.runtime.functions.sparksql import attempt_text, let
+from holdfast.runtime.functions.spark_sql import attempt_text, let
 from holdfast.types import Array, Scalar
 
 CATEGORY = "REGULAR EXPRESSION"
@@ -15,15 +15,15 @@ def _extract(arguments: Arguments) -> str:
 
 
 def _extract_all(arguments: Arguments) -> str:
-    """An empty alternative before the pattern finds out whether it is right and has that group."""
-    pattern, subject, *given = arguments.texts
-    group = given[0] if given else "0"
-    right = attempt_text(f"regexp_extract('', concat('|', {pattern}), {group})")
-    return f"CASE WHEN {right} IS NOT NULL THEN regexp_extract_all({subject}, {pattern}, {group}) END"
+    """Matching an empty string with an empty alternative first checks that the pattern is valid and has the group."""
+    pattern, subject, *groups = arguments.texts
+    group = groups[0] if groups else "0"
+    valid = attempt_text(f"regexp_extract('', concat('|', {pattern}), {group})")
+    return f"CASE WHEN {valid} IS NOT NULL THEN regexp_extract_all({subject}, {pattern}, {group}) END"
 
 
 def split_pattern(subject: str, pattern: str) -> str:
-    """The pieces, empty ones too; where the pattern can match nothing, those at the end are left out, as in Java."""
+    """The parts, including empty ones; if the pattern can match '', without empty parts at the end, as in Java."""
     last = "array_max(transform(parts_, (part_, i_) -> CASE WHEN part_ <> '' THEN i_ + 1 ELSE 0 END))"
     cut = let(f"split({subject}, {pattern}, -1)", lambda parts: f"slice({parts}, 1, {last})", "parts_")
     return (
@@ -34,16 +34,16 @@ def split_pattern(subject: str, pattern: str) -> str:
 
 def _split(arguments: Arguments) -> str:
     subject, pattern = arguments.texts
-    right = attempt_text(f"regexp_replace('', {pattern}, '')")
-    return f"CASE WHEN {right} IS NOT NULL THEN {split_pattern(subject, pattern)} END"
+    valid = attempt_text(f"regexp_replace('', {pattern}, '')")
+    return f"CASE WHEN {valid} IS NOT NULL THEN {split_pattern(subject, pattern)} END"
 
 
 FUNCTIONS = (
     ScalarFunction(
         name="REGEXP_EXTRACT",
         arguments=("pattern", "text", "group"),
-        doc="The first part of a text that matches a pattern, or one group of it; NULL when nothing matches. A group "
-        "that takes no part in the match is an empty text.",
+        doc="Returns the first match of a regular expression, or a capture group of it. NULL if nothing matches; a "
+        "group that does not take part in the match is an empty string.",
         forms=tuple(
             ScalarForm(parameters=(STRING, STRING, *more), returns=STRING, spark=_extract, duckdb=None)
             for more in ((), (INTEGER,))
@@ -56,7 +56,7 @@ FUNCTIONS = (
     ScalarFunction(
         name="REGEXP_EXTRACT_ALL",
         arguments=("pattern", "text", "group"),
-        doc="Every part of a text that matches a pattern, or one group of each.",
+        doc="Returns all matches of a regular expression, or a capture group of each.",
         forms=tuple(
             ScalarForm(parameters=(STRING, STRING, *more), returns=Array(STRING), spark=_extract_all, duckdb=None)
             for more in ((), (INTEGER,))
@@ -66,7 +66,7 @@ FUNCTIONS = (
     ScalarFunction(
         name="REGEXP_REPLACE",
         arguments=("text", "pattern", "replacement"),
-        doc="The text with every match of a pattern replaced; `$1` in the replacement is the match's first group.",
+        doc="Replaces every match of a regular expression. `$1` in the replacement is the first capture group.",
         forms=(
             ScalarForm(
                 parameters=(STRING, STRING, STRING),
@@ -80,7 +80,7 @@ FUNCTIONS = (
     ScalarFunction(
         name="REGEXP_SPLIT_TO_ARRAY",
         arguments=("text", "pattern"),
-        doc="The parts of a text between the matches of a pattern.",
+        doc="Splits a string at the matches of a regular expression.",
         forms=(ScalarForm(parameters=(STRING, STRING), returns=Array(STRING), spark=_split, duckdb=None),),
         examples=(
             Example(call="REGEXP_SPLIT_TO_ARRAY('a1b22c', '[0-9]+')", gives="ARRAY['a', 'b', 'c']"),

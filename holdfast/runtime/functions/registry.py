@@ -1,7 +1,7 @@
 """All functions by name and release.
 
-A declaration that changes what a function gives is added with a later `since`; the earlier one stays for
-the plans that were made with it.
+To change the result of a function, add a declaration with a later `since`; the earlier one stays for plans that
+were written with it.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,10 @@ from holdfast.runtime.functions import (
     aggregates,
     arrays,
     characters,
-    collecting,
+    collectors,
     conditionals,
     dates,
+    digits,
     durations,
     encodings,
     geo,
@@ -27,11 +28,10 @@ from holdfast.runtime.functions import (
     masks,
     maths,
     regexes,
-    rounding,
-    rows,
-    splitting,
+    split,
     statistics,
     strings,
+    table_functions,
     trigonometry,
     urls,
     user,
@@ -46,15 +46,15 @@ from holdfast.runtime.functions.declaration import (
     TableForm,
     TableFunction,
 )
-from holdfast.runtime.functions.later import KSQLDB
-from holdfast.runtime.functions.parameters import Chosen, Given, LambdaGiven, TextConstant
+from holdfast.runtime.functions.ksqldb_names import KSQLDB
+from holdfast.runtime.functions.parameters import ArgumentType, Chosen, LambdaArgument, TextConstant
 from holdfast.types import Decimal, Scalar, SqlType
 
 CURRENT: Release = (0, 1)
 
 
 class Module(Protocol):
-    """A family of functions."""
+    """A module that declares functions of one category."""
 
     CATEGORY: str
 
@@ -65,12 +65,12 @@ class Module(Protocol):
 MODULES: tuple[Module, ...] = (
     strings,
     characters,
-    splitting,
+    split,
     regexes,
     masks,
     encodings,
     maths,
-    rounding,
+    digits,
     trigonometry,
     conditionals,
     dates,
@@ -82,9 +82,9 @@ MODULES: tuple[Module, ...] = (
     urls,
     geo,
     aggregates,
-    collecting,
+    collectors,
     statistics,
-    rows,
+    table_functions,
 )
 
 __all__ = [
@@ -105,15 +105,15 @@ def functions() -> dict[str, tuple[Function, ...]]:
     """Every declaration of every name, oldest first."""
     found: dict[str, tuple[Function, ...]] = {}
     for module in MODULES:
-        for bare in module.FUNCTIONS:
-            declaration = bare if bare.category else replace(bare, category=module.CATEGORY)
+        for declared in module.FUNCTIONS:
+            declaration = declared if declared.category else replace(declared, category=module.CATEGORY)
             same = (*found.get(declaration.name, ()), declaration)
             found[declaration.name] = tuple(sorted(same, key=lambda f: f.since))
     return found
 
 
 def function(name: str, release: Release = CURRENT, *, position: Position | None = None) -> Function:
-    """The declaration that a plan of `release` means."""
+    """The declaration that a plan of `release` uses."""
     if user.is_versioned(name):
         return user.known(name, position=position).declaration()
     known = functions()
@@ -126,26 +126,26 @@ def function(name: str, release: Release = CURRENT, *, position: Position | None
 
 
 def is_aggregate(name: str, release: Release = CURRENT) -> bool:
-    """True for the name of an aggregate function; false also for a name that is not declared."""
+    """Whether a name is an aggregate function; false for an undeclared name."""
     if user.is_versioned(name):
         return user.known(name).aggregate
     return any(isinstance(f, AggregateFunction) and f.since <= release for f in functions().get(name, ()))
 
 
 def names_over_tables(release: Release = CURRENT) -> list[str]:
-    """The aggregates that can be kept over a table."""
+    """The aggregates that are supported over tables."""
     declared = (function(name, release) for name in sorted(functions()) if is_aggregate(name, release))
     return [f.name for f in declared if isinstance(f, AggregateFunction) and any(form.undoing for form in f.forms)]
 
 
 def is_table_function(name: str, release: Release = CURRENT) -> bool:
-    """True for the name of a function that makes rows."""
+    """Whether a name is a table function; false for an undeclared name."""
     return any(isinstance(f, TableFunction) and f.since <= release for f in functions().get(name, ()))
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The form of a function that a call means, with the types its arguments are cast to."""
+    """The form that a call resolves to, with the types its arguments are cast to."""
 
     function: Function
     form: ScalarForm | AggregateForm | TableForm
@@ -153,8 +153,8 @@ class Resolved:
     returns: SqlType
 
 
-def resolve(call: Call, arguments: Sequence[Given], release: Release = CURRENT) -> Resolved:
-    """Choose the form: one that takes the arguments as they are, else the first that takes them widened."""
+def resolve(call: Call, arguments: Sequence[ArgumentType], release: Release = CURRENT) -> Resolved:
+    """Choose the first form that accepts the arguments unchanged, or else the first that accepts them widened."""
     declaration = function(call.name, release, position=call.position)
     forms: Sequence[ScalarForm | AggregateForm | TableForm] = declaration.forms
     if isinstance(declaration, ScalarFunction) and declaration.one_kind:
@@ -164,15 +164,15 @@ def resolve(call: Call, arguments: Sequence[Given], release: Release = CURRENT) 
             matched = form.match(arguments, exact=exact)
             if matched is not None:
                 return Resolved(declaration, form, *matched)
-    given = ", ".join(map(_shown, arguments))
+    types = ", ".join(map(_shown, arguments))
     raise TypeMismatch(
-        f"function {declaration.name} does not take ({given})",
+        f"function {declaration.name} does not take ({types})",
         hint=f"It takes {' or '.join(str(form) for form in forms)}.",
         position=call.position,
     )
 
 
-def _check_kinds(call: Call, arguments: Sequence[Given]) -> None:
+def _check_kinds(call: Call, arguments: Sequence[ArgumentType]) -> None:
     kinds = {type(a) if isinstance(a, Decimal) else a for a in arguments if a is not None}
     mixed = len(kinds) > 1 and Scalar.DOUBLE not in kinds and kinds <= {Scalar.INTEGER, Scalar.BIGINT, Decimal}
     if mixed or (arguments and not kinds):
@@ -183,13 +183,13 @@ def _check_kinds(call: Call, arguments: Sequence[Given]) -> None:
         )
 
 
-def _shown(argument: Given) -> str:
+def _shown(argument: ArgumentType) -> str:
     match argument:
         case None:
             return "NULL"
         case TextConstant():
             return str(Scalar.STRING)
-        case LambdaGiven(count):
+        case LambdaArgument(count):
             return f"LAMBDA of {count}"
         case _:
             return str(argument)

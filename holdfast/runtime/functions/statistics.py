@@ -1,4 +1,4 @@
-"""Aggregates of statistics. A state of nothing is all zeros."""
+"""Statistical aggregates. The initial state is all zeros."""
 
 from holdfast.runtime.expressions.physical import Dialect
 from holdfast.runtime.functions.aggregates import ADD32, ADD64, SUBTRACT32, SUBTRACT64
@@ -10,13 +10,15 @@ INTEGER, BIGINT, DOUBLE = Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE
 
 _SAME = {Dialect.SPARK: "{s0}", Dialect.DUCKDB: "{s0}"}
 
-# Two sets of numbers become one: s0 counts, s1 sums, s2 has the squared distances from the mean.
-_APART = "({s0}::DOUBLE * {p1} - {p0}::DOUBLE * {s1})"
-_SPREAD = f"{_APART} * {_APART} / ({{s0}}::DOUBLE * {{p0}} * ({{s0}} + {{p0}}))"
+# Merging two sets of numbers: s0 is the count, s1 the sum, s2 the sum of squared distances from the mean.
+_MEAN_DIFFERENCE = "({s0}::DOUBLE * {p1} - {p0}::DOUBLE * {s1})"
+_CORRECTION = f"{_MEAN_DIFFERENCE} * {_MEAN_DIFFERENCE} / ({{s0}}::DOUBLE * {{p0}} * ({{s0}} + {{p0}}))"
 
-# One set of numbers is taken out of another that has it: what is left counts `s0 - p0`.
-_APART_LEFT = "(({s0} - {p0})::DOUBLE * {p1} - {p0}::DOUBLE * ({s1} - {p1}))"
-_SPREAD_LEFT = f"{_APART_LEFT} * {_APART_LEFT} / (({{s0}} - {{p0}})::DOUBLE * {{p0}} * {{s0}})"
+# Removing one set of numbers from another that contains it leaves `s0 - p0` numbers.
+_REMAINING_MEAN_DIFFERENCE = "(({s0} - {p0})::DOUBLE * {p1} - {p0}::DOUBLE * ({s1} - {p1}))"
+_REMAINING_CORRECTION = (
+    f"{_REMAINING_MEAN_DIFFERENCE} * {_REMAINING_MEAN_DIFFERENCE} / (({{s0}} - {{p0}})::DOUBLE * {{p0}} * {{s0}})"
+)
 
 
 def _deviation(result: str) -> AggregateForm:
@@ -30,13 +32,13 @@ def _deviation(result: str) -> AggregateForm:
         merge=(
             ADD64,
             "({s1} + {p1})",
-            f"CASE WHEN {{s0}} = 0 OR {{p0}} = 0 THEN {{s2}} + {{p2}} ELSE {{s2}} + {{p2}} + {_SPREAD} END",
+            f"CASE WHEN {{s0}} = 0 OR {{p0}} = 0 THEN {{s2}} + {{p2}} ELSE {{s2}} + {{p2}} + {_CORRECTION} END",
         ),
         undo=(
             SUBTRACT64,
             "CASE WHEN {s0} <= {p0} THEN 0 ELSE {s1} - {p1} END",
             f"CASE WHEN {{p0}} = 0 THEN {{s2}} WHEN {{s0}} <= {{p0}} THEN 0"
-            f" ELSE greatest({{s2}} - {{p2}} - {_SPREAD_LEFT}, 0) END",
+            f" ELSE greatest({{s2}} - {{p2}} - {_REMAINING_CORRECTION}, 0) END",
         ),
         result_sql={Dialect.SPARK: shown, Dialect.DUCKDB: shown},
     )
@@ -46,9 +48,11 @@ def _correlation() -> AggregateForm:
     """Counts, sums, squares and products of the records in which neither number is NULL."""
     both = "FILTER (WHERE {0} IS NOT NULL AND {1} IS NOT NULL)"
     sums = ("{0}", "{1}", "{0} * {0}", "{1} * {1}", "{0} * {1}")
-    width = "sqrt(({s0} * {s3} - {s1} * {s1}) * ({s0} * {s4} - {s2} * {s2}))"
-    inside = "{s0} * {s3} > {s1} * {s1} AND {s0} * {s4} > {s2} * {s2}"
-    shown = f"CASE WHEN {inside} THEN ({{s0}} * {{s5}} - {{s1}} * {{s2}}) / ({width}) ELSE CAST('NaN' AS DOUBLE) END"
+    denominator = "sqrt(({s0} * {s3} - {s1} * {s1}) * ({s0} * {s4} - {s2} * {s2}))"
+    defined = "{s0} * {s3} > {s1} * {s1} AND {s0} * {s4} > {s2} * {s2}"
+    shown = (
+        f"CASE WHEN {defined} THEN ({{s0}} * {{s5}} - {{s1}} * {{s2}}) / ({denominator}) ELSE CAST('NaN' AS DOUBLE) END"
+    )
     return AggregateForm(
         parameters=(DOUBLE, DOUBLE),
         returns=DOUBLE,
@@ -81,21 +85,22 @@ FUNCTIONS = (
     AggregateFunction(
         name="STDDEV_SAMP",
         arguments=("number",),
-        doc="The sample variance, 0 of fewer than two numbers: the square of what STDDEV_SAMPLE gives, as in ksqlDB.",
+        doc="Returns the sample variance, which is the square of STDDEV_SAMPLE, as ksqlDB does. 0 for fewer than "
+        "two values.",
         forms=(_deviation(_VARIANCE),),
         examples=(Example(call="STDDEV_SAMP(x)", gives="CAST(4 AS DOUBLE)", over="ARRAY[10, 12, NULL, 14]"),),
     ),
     AggregateFunction(
         name="STDDEV_SAMPLE",
         arguments=("number",),
-        doc="The standard deviation of a sample, 0 of fewer than two numbers.",
+        doc="Returns the sample standard deviation. 0 for fewer than two values.",
         forms=(_deviation(f"sqrt({_VARIANCE})"),),
         examples=(Example(call="STDDEV_SAMPLE(x)", gives="CAST(2 AS DOUBLE)", over="ARRAY[10, 12, NULL, 14]"),),
     ),
     AggregateFunction(
         name="CORRELATION",
         arguments=("x", "y"),
-        doc="Pearson's correlation of two numbers; NaN when one of them does not vary.",
+        doc="Returns the Pearson correlation coefficient of two columns. NaN if one of them is constant.",
         forms=(_correlation(),),
         examples=(
             Example(call="CORRELATION(x, 100 - 2 * x)", gives="CAST(-1 AS DOUBLE)", over="ARRAY[10, 12, NULL, 14]"),
@@ -104,7 +109,7 @@ FUNCTIONS = (
     AggregateFunction(
         name="SUM_LIST",
         arguments=("array",),
-        doc="The sum of all elements of all arrays; NULLs are left out and whole numbers wrap around.",
+        doc="Returns the sum of the elements of all arrays. NULLs are ignored; integers wrap around on overflow.",
         forms=(
             _sum_list(INTEGER, "0", "INT", ADD32, SUBTRACT32, "0::INTEGER"),
             _sum_list(BIGINT, "0L", "BIGINT", ADD64, SUBTRACT64, "0::BIGINT"),

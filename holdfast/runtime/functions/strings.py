@@ -1,5 +1,6 @@
-"""Functions of STRING and BYTES. Positions and lengths count Unicode characters, from 1."""
+"""STRING and BYTES functions. Positions and lengths count Unicode characters, from 1."""
 
+from holdfast.runtime.expressions.java import trimmed
 from holdfast.runtime.expressions.physical import Dialect, string_literal
 from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction
 from holdfast.types import Scalar
@@ -9,17 +10,9 @@ STRING, BYTES, INTEGER = Scalar.STRING, Scalar.BYTES, Scalar.INTEGER
 
 _CHARACTER = string_literal("(?s).", Dialect.SPARK)
 
-# What Java's String.trim takes away.
-BLANKS = "".join(map(chr, range(0x21)))
-
-
-def trimmed(text: str, dialect: Dialect) -> str:
-    blanks = string_literal(BLANKS, dialect)
-    return f"trim(BOTH {blanks} FROM {text})" if dialect is Dialect.SPARK else f"trim({text}, {blanks})"
-
 
 def _start(arguments: Arguments, length: str) -> str:
-    """A negative position counts from the end; one outside the text is moved to its edge; NULL stays NULL."""
+    """A negative position counts from the end; one outside the text moves to its edge; NULL stays NULL."""
     constant = arguments.constants[1]
     if isinstance(constant, int) and constant >= 0:
         return str(max(constant, 1))
@@ -46,34 +39,34 @@ def _substring(arguments: Arguments) -> str:
 
 
 def _duckdb_subbytes(arguments: Arguments) -> str:
-    """DuckDB cuts no BLOBs, but their hexadecimal text."""
+    """DuckDB has no substring of BLOBs, so this takes one of the hexadecimal text."""
     start = f"2 * ({_start(arguments, 'octet_length')})::BIGINT - 1"
     count = f", 2 * ({_count(arguments)})::BIGINT" if len(arguments.texts) > 2 else ""
     return f"unhex(substring(hex({arguments.texts[0]}), {start}{count}))"
 
 
-# All places where {1} occurs in {0}, in order, overlapping ones too.
-_SPARK_PLACES = (
+# All positions of {1} in {0}, in order, including overlapping ones.
+_SPARK_POSITIONS = (
     "filter(sequence(1, greatest(length({0}) - length({1}) + 1, 1)), i -> substring({0}, i, length({1})) = {1})"
 )
-_DUCK_PLACES = (
+_DUCKDB_POSITIONS = (
     "list_filter(range(1, greatest(length({0}) - length({1}) + 2, 2)), lambda i: substring({0}, i, length({1})) = {1})"
 )
-# What is found backward ends at the place where the search begins, or before it.
+# A backward match ends at the position where the search begins, or before it.
 _ENDS = "p + length({1}) <= length({0}) + {2} + 2"
 
 
 def _spark_nth(occurrence: str) -> str:
-    forward = f"get(filter({_SPARK_PLACES}, p -> p >= {{2}}), {occurrence} - 1)"
-    backward = f"get(reverse(filter({_SPARK_PLACES}, p -> {_ENDS})), {occurrence} - 1)"
+    forward = f"get(filter({_SPARK_POSITIONS}, p -> p >= {{2}}), {occurrence} - 1)"
+    backward = f"get(reverse(filter({_SPARK_POSITIONS}, p -> {_ENDS})), {occurrence} - 1)"
     return _nth(forward, backward)
 
 
-def _duck_nth(occurrence: str) -> str:
-    # A negative number would count from the end.
-    place = f"CASE WHEN {occurrence} > 0 THEN {occurrence} END"
-    forward = f"list_extract(list_filter({_DUCK_PLACES}, lambda p: p >= {{2}}), {place})"
-    backward = f"list_extract(list_reverse(list_filter({_DUCK_PLACES}, lambda p: {_ENDS})), {place})"
+def _duckdb_nth(occurrence: str) -> str:
+    # `list_extract` counts negative indexes from the end.
+    index = f"CASE WHEN {occurrence} > 0 THEN {occurrence} END"
+    forward = f"list_extract(list_filter({_DUCKDB_POSITIONS}, lambda p: p >= {{2}}), {index})"
+    backward = f"list_extract(list_reverse(list_filter({_DUCKDB_POSITIONS}, lambda p: {_ENDS})), {index})"
     return f"CAST({_nth(forward, backward)} AS INTEGER)"
 
 
@@ -83,36 +76,36 @@ def _nth(forward: str, backward: str) -> str:
 
 
 def _spark_replace(a: Arguments) -> str:
-    """As in Java, nothing is found before every character and at the end."""
-    subject, wanted, new = a.texts
+    """As in Java, an empty string matches before every character and at the end."""
+    subject, old, new = a.texts
     characters = f"transform(regexp_extract_all({subject}, {_CHARACTER}, 0), c_ -> concat(c_, {new}))"
     between = f"concat({new}, array_join({characters}, ''))"
-    return f"CASE WHEN {wanted} = '' THEN {between} ELSE replace({subject}, {wanted}, {new}) END"
+    return f"CASE WHEN {old} = '' THEN {between} ELSE replace({subject}, {old}, {new}) END"
 
 
 def _duckdb_replace(a: Arguments) -> str:
-    subject, wanted, new = a.texts
+    subject, old, new = a.texts
     characters = f"list_transform(string_split({subject}, ''), lambda c: c || {new})"
     between = f"CASE WHEN {subject} = '' THEN {new} ELSE {new} || array_to_string({characters}, '') END"
-    return f"CASE WHEN {wanted} = '' THEN {between} ELSE replace({subject}, {wanted}, {new}) END"
+    return f"CASE WHEN {old} = '' THEN {between} ELSE replace({subject}, {old}, {new}) END"
 
 
 FUNCTIONS = (
     ScalarFunction(
         name="UCASE",
-        doc="The text in upper case.",
+        doc="Converts a string to upper case.",
         forms=(ScalarForm(parameters=(STRING,), returns=STRING, spark="upper({0})", duckdb=None),),
         examples=(Example(call="UCASE('hello')", gives="'HELLO'"),),
     ),
     ScalarFunction(
         name="LCASE",
-        doc="The text in lower case.",
+        doc="Converts a string to lower case.",
         forms=(ScalarForm(parameters=(STRING,), returns=STRING, spark="lower({0})", duckdb=None),),
         examples=(Example(call="LCASE('Hello')", gives="'hello'"),),
     ),
     ScalarFunction(
         name="LEN",
-        doc="How many characters a text has, or how many bytes.",
+        doc="Returns the number of characters in a string, or the number of bytes in a BYTES value.",
         forms=(
             ScalarForm(
                 parameters=(STRING,), returns=INTEGER, spark="length({0})", duckdb="CAST(length({0}) AS INTEGER)"
@@ -125,7 +118,7 @@ FUNCTIONS = (
     ),
     ScalarFunction(
         name="TRIM",
-        doc="The text without blanks and control characters at both ends.",
+        doc="Removes whitespace and control characters from both ends of a string.",
         forms=(
             ScalarForm(
                 parameters=(STRING,),
@@ -138,8 +131,8 @@ FUNCTIONS = (
     ),
     ScalarFunction(
         name="SUBSTRING",
-        doc="The part of a text or of bytes that begins at a position, to the end or of a length. Positions count "
-        "from 1; negative ones from the end.",
+        doc="Returns the part of a string or BYTES value that starts at a position and has the given length, or "
+        "runs to the end. Positions start at 1; a negative position counts from the end.",
         forms=(
             ScalarForm(parameters=(STRING, INTEGER), returns=STRING, spark=_substring, duckdb=_substring),
             ScalarForm(parameters=(STRING, INTEGER, INTEGER), returns=STRING, spark=_substring, duckdb=_substring),
@@ -153,7 +146,7 @@ FUNCTIONS = (
     ),
     ScalarFunction(
         name="CONCAT",
-        doc="The texts or bytes one after another; NULLs are left out.",
+        doc="Concatenates strings or BYTES values. NULL arguments are ignored.",
         forms=(
             ScalarForm(
                 parameters=(STRING,),
@@ -174,9 +167,9 @@ FUNCTIONS = (
     ),
     ScalarFunction(
         name="REPLACE",
-        arguments=("text", "wanted", "new"),
-        doc="The text with every occurrence of the wanted text replaced by the new one; an empty text occurs before "
-        "every character and at the end.",
+        arguments=("text", "old", "new"),
+        doc="Replaces every occurrence of a substring. An empty substring matches before every character and at "
+        "the end.",
         forms=(
             ScalarForm(
                 parameters=(STRING, STRING, STRING), returns=STRING, spark=_spark_replace, duckdb=_duckdb_replace
@@ -189,8 +182,8 @@ FUNCTIONS = (
     ),
     ScalarFunction(
         name="INSTR",
-        doc="Where the second text occurs in the first, 0 when it does not; from a position on (a negative one "
-        "counts from the end and looks backward), and which occurrence.",
+        doc="Returns the position of a substring, or 0 if it does not occur. The search starts at the given "
+        "position (a negative one counts from the end and searches backward) and returns the given occurrence.",
         forms=(
             ScalarForm(
                 parameters=(STRING, STRING),
@@ -199,13 +192,13 @@ FUNCTIONS = (
                 duckdb="CAST(COALESCE(instr({0}, {1}), 0) AS INTEGER)",
             ),
             ScalarForm(
-                parameters=(STRING, STRING, INTEGER), returns=INTEGER, spark=_spark_nth("1"), duckdb=_duck_nth("1")
+                parameters=(STRING, STRING, INTEGER), returns=INTEGER, spark=_spark_nth("1"), duckdb=_duckdb_nth("1")
             ),
             ScalarForm(
                 parameters=(STRING, STRING, INTEGER, INTEGER),
                 returns=INTEGER,
                 spark=_spark_nth("{3}"),
-                duckdb=_duck_nth("{3}"),
+                duckdb=_duckdb_nth("{3}"),
             ),
         ),
         examples=(

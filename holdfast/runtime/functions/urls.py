@@ -1,7 +1,7 @@
-"""Functions of URLs, as java.net.URI takes them apart. What is no URL gives NULL."""
+"""URL functions. URLs are parsed as java.net.URI does; an invalid URL gives NULL."""
 
 from holdfast.runtime.functions.declaration import Arguments, Example, ScalarForm, ScalarFunction, Template
-from holdfast.runtime.functions.sparksql import let, text
+from holdfast.runtime.functions.spark_sql import let, text
 from holdfast.types import Scalar
 
 CATEGORY = "URL"
@@ -15,7 +15,7 @@ def _part(name: str) -> str:
 
 
 def _decoded(sql: str) -> str:
-    """A part of a URL with its percent signs decoded; a plus stays one there."""
+    """A percent-decoded part of a URL; a plus sign stays a plus sign."""
     return f"try_url_decode(replace({sql}, '+', '%2B'))"
 
 
@@ -27,11 +27,11 @@ def _port(a: Arguments) -> str:
 
 
 def _parameter(a: Arguments) -> str:
-    """The first one with that name; one without a value has an empty one."""
-    url, wanted = a.texts
+    """The first parameter with that name; an empty string if it has no value."""
+    url, name = a.texts
     query = _decoded(f"try_parse_url({url}, 'QUERY')")
-    named = f"filter(split({query}, '&', -1), p_ -> substring_index(p_, '=', 1) = {wanted})"
-    return let(f"get({named}, 0)", lambda p: f"substring({p}, length({wanted}) + 2)", "first_")
+    named = f"filter(split({query}, '&', -1), p_ -> substring_index(p_, '=', 1) = {name})"
+    return let(f"get({named}, 0)", lambda p: f"substring({p}, length({name}) + 2)", "first_")
 
 
 def _function(
@@ -49,56 +49,57 @@ def _function(
 FUNCTIONS = (
     _function(
         "URL_ENCODE_PARAM",
-        "A text as the value of a URL's parameter.",
+        "Encodes a string for use as a URL parameter.",
         "url_encode({0})",
         Example(call="URL_ENCODE_PARAM('a b&c')", gives="'a+b%26c'"),
     ),
     _function(
         "URL_DECODE_PARAM",
-        "The text that the value of a URL's parameter stands for.",
+        "Decodes the value of a URL parameter.",
         "try_url_decode({0})",
         Example(call="URL_DECODE_PARAM('a%20b+c')", gives="'a b c'"),
     ),
     _function(
         "URL_EXTRACT_PROTOCOL",
-        "The protocol of a URL.",
+        "Returns the protocol of a URL.",
         _part("PROTOCOL"),
         Example(call=f"URL_EXTRACT_PROTOCOL('{_URL}')", gives="'https'"),
     ),
     _function(
         "URL_EXTRACT_HOST",
-        "The host of a URL.",
+        "Returns the host of a URL.",
         _part("HOST"),
         Example(call=f"URL_EXTRACT_HOST('{_URL}')", gives="'example.com'"),
     ),
     _function(
         "URL_EXTRACT_PORT",
-        "The port of a URL; NULL when it has none.",
+        "Returns the port of a URL. NULL if it has none.",
         _port,
         Example(call=f"URL_EXTRACT_PORT('{_URL}')", gives="8080"),
         returns=INTEGER,
     ),
     _function(
         "URL_EXTRACT_PATH",
-        "The path of a URL.",
+        "Returns the path of a URL.",
         _decoded(_part("PATH")),
         Example(call=f"URL_EXTRACT_PATH('{_URL}')", gives="'/a b/c'"),
     ),
     _function(
         "URL_EXTRACT_QUERY",
-        "The query of a URL; NULL when it has none.",
+        "Returns the query string of a URL. NULL if it has none.",
         _decoded(_part("QUERY")),
         Example(call="URL_EXTRACT_QUERY('http://example.com/?a=1&b=2')", gives="'a=1&b=2'"),
     ),
     _function(
         "URL_EXTRACT_FRAGMENT",
-        "What stands after the # of a URL; NULL when there is none.",
+        "Returns the fragment of a URL, the part after the #. NULL if it has none.",
         _decoded(_part("REF")),
         Example(call=f"URL_EXTRACT_FRAGMENT('{_URL}')", gives="'top'"),
     ),
     _function(
         "URL_EXTRACT_PARAMETER",
-        "The value of a parameter in the query of a URL, empty when it has none; NULL when there is no such parameter.",
+        "Returns the value of a parameter in a URL's query string, or an empty string if it has no value. NULL "
+        "if there is no such parameter.",
         _parameter,
         Example(call="URL_EXTRACT_PARAMETER('http://example.com/?a=1&b=2', 'b')", gives="'2'"),
         more=("parameter",),

@@ -1,7 +1,7 @@
-"""Functions that users write in Python.
+"""User-defined functions in Python.
 
-A definition is known by its versioned name, `NAME@DIGEST`: the digest is of all that it says, so a name always means
-the same code. Plans have versioned names; which version a bare name means is the catalog's matter.
+A definition is identified by its versioned name, `NAME@DIGEST`. The digest covers the whole definition, so a versioned
+name always means the same code. Plans contain versioned names; the catalog maps a bare name to a version.
 """
 
 import ast
@@ -18,12 +18,12 @@ from holdfast.types import Column, Scalar, SqlType
 CATEGORY = "USER"
 PYTHON = "PYTHON"
 METHODS = {"partial": None, "merge": 2, "result": 1}
-"""What the class of an aggregate has, and how many arguments each takes; `partial` takes those of the function."""
+"""The methods of an aggregate's class and their numbers of arguments; `partial` takes those of the function."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserFunction:
-    """What CREATE FUNCTION says. `source` defines a Python function, or the class of an aggregate, of the same name."""
+    """The definition in a CREATE FUNCTION; `source` defines a Python function or aggregate class of the same name."""
 
     name: str
     parameters: tuple[Column, ...]
@@ -33,23 +33,23 @@ class UserFunction:
 
     @property
     def digest(self) -> str:
-        says = [self.name, [str(c) for c in self.parameters], str(self.returns), self.aggregate, self.source]
-        return sha256(json.dumps(says).encode()).hexdigest()[:12].upper()
+        content = [self.name, [str(c) for c in self.parameters], str(self.returns), self.aggregate, self.source]
+        return sha256(json.dumps(content).encode()).hexdigest()[:12].upper()
 
     @property
     def versioned(self) -> str:
         return f"{self.name}@{self.digest}"
 
     def spark_name(self, part: str = "") -> str:
-        """What Spark calls it, or a part of an aggregate."""
+        """The name registered with Spark; `part` is the prefix of one method of an aggregate."""
         return f"user_{part}{self.digest.lower()}"
 
     @property
     def doc(self) -> str:
-        """The first line of what the Python says about itself."""
+        """The first line of the Python docstring."""
         found = definition(self.name, ast.parse(self.source))
         text = ast.get_docstring(found) if found is not None else None
-        return text.splitlines()[0] if text else "A user's function in Python."
+        return text.splitlines()[0] if text else "A user-defined function in Python."
 
     def declaration(self) -> ScalarFunction | AggregateFunction:
         return self._aggregate() if self.aggregate else self._scalar()
@@ -65,7 +65,7 @@ class UserFunction:
         return ScalarFunction(name=self.name, doc=self.doc, forms=(form,), arguments=names, category=CATEGORY)
 
     def _aggregate(self) -> AggregateFunction:
-        """The state is a JSON text. It is merged on Spark: what the store gets is the new state."""
+        """The state is JSON text and merged on Spark; the store receives the new state."""
         arguments = ", ".join(f"'a{i}', {{{i}}}" for i in range(len(self.parameters)))
         rows = f"collect_list(named_struct('p', {{part}}, 'o', off, {arguments}))"
         form = AggregateForm(
@@ -87,7 +87,7 @@ _KNOWN: dict[str, UserFunction] = {}
 
 
 def declare(function: UserFunction) -> None:
-    """Let plans mean it by its versioned name. Again: nothing happens, for a version never changes."""
+    """Make a function available to plans under its versioned name. Idempotent: a version never changes."""
     _KNOWN[function.versioned] = function
 
 
@@ -108,17 +108,19 @@ def by_digest(digest: str) -> UserFunction | None:
 
 
 def check_source(name: str, parameters: Sequence[Column], source: str, position: Position | None) -> bool:
-    """Refuse Python that cannot be the function; gives whether it is an aggregate. The code is read, never run."""
+    """Reject source that does not define the function; return whether it is an aggregate. Never runs the code."""
     try:
         module = ast.parse(source)
     except (SyntaxError, ValueError) as error:
         line = f"Line {error.lineno}: {error.msg}." if isinstance(error, SyntaxError) else f"{error}."
-        raise BindError(f"the Python of function {name} cannot be read", detail=line, position=position) from None
+        raise BindError(
+            f"the Python source of function {name} cannot be parsed", detail=line, position=position
+        ) from None
     found = definition(name, module)
     if found is None:
         raise BindError(
-            f"the Python of function {name} does not define it",
-            hint=f"Define a function, or the class of an aggregate, called {name.lower()}.",
+            f"the Python source of function {name} does not define it",
+            hint=f"Define a function or an aggregate class named {name.lower()}.",
             position=position,
         )
     if isinstance(found, ast.ClassDef):
@@ -129,7 +131,7 @@ def check_source(name: str, parameters: Sequence[Column], source: str, position:
 
 
 def definition(name: str, module: ast.Module) -> ast.FunctionDef | ast.ClassDef | None:
-    """The last function or class of that name, in any case."""
+    """The last function or class of that name, ignoring case."""
     found = [n for n in module.body if isinstance(n, ast.FunctionDef | ast.ClassDef) and n.name.upper() == name.upper()]
     return found[-1] if found else None
 
@@ -139,20 +141,20 @@ def _check_class(name: str, found: ast.ClassDef, count: int, position: Position 
     missing = [method for method in METHODS if method not in methods]
     if missing:
         raise BindError(
-            f"the class of aggregate {name} lacks {', '.join(missing)}",
+            f"the class of aggregate {name} is missing {', '.join(missing)}",
             hint="An aggregate has partial(self, arguments…), merge(self, one, other) and result(self, state).",
             position=position,
         )
-    for method, wanted in METHODS.items():
-        _check_arguments(f"{method} of aggregate {name}", methods[method].args, 1 + (wanted or count), position)
+    for method, expected in METHODS.items():
+        _check_arguments(f"{method} of aggregate {name}", methods[method].args, 1 + (expected or count), position)
 
 
-def _check_arguments(what: str, given: ast.arguments, count: int, position: Position | None) -> None:
-    places = [*given.posonlyargs, *given.args]
-    least = len(places) - len(given.defaults)
-    if least <= count <= len(places) or (given.vararg is not None and least <= count):
+def _check_arguments(what: str, arguments: ast.arguments, count: int, position: Position | None) -> None:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    least = len(positional) - len(arguments.defaults)
+    if least <= count <= len(positional) or (arguments.vararg is not None and least <= count):
         return
     raise BindError(
-        f"the Python {what} takes {len(places)} arguments, and would get {count}",
+        f"the Python {what} takes {len(positional)} arguments but is called with {count}",
         position=position,
     )

@@ -7,7 +7,7 @@ from typing import ClassVar, NewType
 
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
-from holdfast.runtime.plan.presence import ABSENT, Maybe
+from holdfast.runtime.plan.optional import ABSENT, Maybe
 from holdfast.runtime.plan.steps import ExpressionText, SchemaText
 from holdfast.runtime.plan.windows import WindowInfo
 
@@ -16,7 +16,7 @@ TypeText = NewType("TypeText", str)
 
 
 class SourceType(StrEnum):
-    """What ALTER is told to alter."""
+    """The kind of object that ALTER changes."""
 
     STREAM = "STREAM"
     TABLE = "TABLE"
@@ -56,7 +56,7 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateMaterializedView:
-    """Add a materialized view to the catalog: the result of the plan's query, kept in the store and in no topic."""
+    """Add a materialized view to the catalog: the result of the plan's query, stored without a topic."""
 
     TAG: ClassVar[str] = "createMaterializedViewV1"
     source_name: ObjectName
@@ -67,7 +67,7 @@ class CreateMaterializedView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterType:
-    """Give a type a name."""
+    """Register a type under a name."""
 
     TAG: ClassVar[str] = "registerTypeV1"
     type: TypeText
@@ -76,7 +76,7 @@ class RegisterType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropSource:
-    """Take a stream, table or materialized view out of the catalog."""
+    """Remove a stream, table or materialized view from the catalog."""
 
     TAG: ClassVar[str] = "dropSourceV1"
     source_name: ObjectName
@@ -84,7 +84,7 @@ class DropSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropType:
-    """Forget the name of a type."""
+    """Remove a registered type."""
 
     TAG: ClassVar[str] = "dropTypeV1"
     type_name: str
@@ -101,7 +101,7 @@ class AlterSource:
 
 
 class FunctionKind(StrEnum):
-    """What a function is to a query."""
+    """Whether a function is scalar or an aggregate."""
 
     SCALAR = "SCALAR"
     AGGREGATE = "AGGREGATE"
@@ -109,7 +109,7 @@ class FunctionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateFunction:
-    """Let a name mean a function of a user; `arguments` is a text like a schema's."""
+    """Create a user-defined function; `arguments` has the syntax of a schema."""
 
     TAG: ClassVar[str] = "createFunctionV1"
     function_name: str
@@ -122,7 +122,7 @@ class CreateFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropFunction:
-    """Let a name mean no function of a user any more; queries keep the version that they were planned with."""
+    """Remove a user-defined function; queries keep the version that they were planned with."""
 
     TAG: ClassVar[str] = "dropFunctionV1"
     function_name: str
@@ -130,7 +130,7 @@ class DropFunction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateView:
-    """Add a view to the catalog: `definition` is the statement that made it, which those that read the view read."""
+    """Add a view to the catalog. `definition` is its CREATE statement, which queries over the view inline."""
 
     TAG: ClassVar[str] = "createViewV1"
     view_name: ObjectName
@@ -140,7 +140,7 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropView:
-    """Take a view out of the catalog."""
+    """Remove a view from the catalog."""
 
     TAG: ClassVar[str] = "dropViewV1"
     view_name: ObjectName
@@ -148,9 +148,9 @@ class DropView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateIndex:
-    """Add an index on an object to the catalog: by `expressions`, or by the object's key when there are none.
+    """Add an index on an object to the catalog: by `expressions`, or by the object's key if there are none.
 
-    `schema` and `window_info` are the object's as the index has its rows.
+    `schema` and `window_info` are those of the object.
     """
 
     TAG: ClassVar[str] = "createIndexV1"
@@ -163,7 +163,7 @@ class CreateIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterIndex:
-    """Change for how long an index keeps its history, which its command says."""
+    """Change the history retention of an index; the command's properties contain the new value."""
 
     TAG: ClassVar[str] = "alterIndexV1"
     index_name: ObjectName
@@ -171,7 +171,7 @@ class AlterIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropIndex:
-    """Take an index out of the catalog."""
+    """Remove an index from the catalog."""
 
     TAG: ClassVar[str] = "dropIndexV1"
     index_name: ObjectName

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from holdfast.names import ObjectName, QueryId
 from holdfast.runtime.plan.ddl import DdlCommand
-from holdfast.runtime.plan.presence import ABSENT, Absent, Maybe
+from holdfast.runtime.plan.optional import ABSENT, Absent, Maybe
 from holdfast.runtime.plan.steps import Step
 
 
@@ -22,7 +22,7 @@ class QueryPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A stored statement. `statement_text` is for people and never parsed to execute."""
+    """A stored statement. `statement_text` is for people; execution never parses it."""
 
     TAG: ClassVar[str] = "ksqlPlanV1"
     statement_text: str

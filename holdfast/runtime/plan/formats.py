@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from holdfast.runtime.plan.presence import ABSENT, Maybe
+from holdfast.runtime.plan.optional import ABSENT, Maybe
 
 
 class SerdeFeature(StrEnum):
-    """A choice made for one side (key or value) of a format."""
+    """An option of one side (key or value) of a format."""
 
     SCHEMA_INFERENCE = "SCHEMA_INFERENCE"
     WRAP_SINGLES = "WRAP_SINGLES"
@@ -15,7 +15,7 @@ class SerdeFeature(StrEnum):
 
 
 class SerdeOption(StrEnum):
-    """What ksqlDB 5.5 wrote in place of `SerdeFeature`; always about the value."""
+    """ksqlDB 5.5's predecessor of `SerdeFeature`; applies to the value."""
 
     WRAP_SINGLE_VALUES = "WRAP_SINGLE_VALUES"
     UNWRAP_SINGLE_VALUES = "UNWRAP_SINGLE_VALUES"

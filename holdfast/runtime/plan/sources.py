@@ -5,7 +5,7 @@ from typing import ClassVar, NewType
 
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
-from holdfast.runtime.plan.presence import ABSENT, Maybe
+from holdfast.runtime.plan.optional import ABSENT, Maybe
 from holdfast.runtime.plan.windows import WindowInfo
 
 SchemaText = NewType("SchemaText", str)
@@ -14,7 +14,7 @@ SchemaText = NewType("SchemaText", str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepProperties:
-    """What every step carries. `query_context` is a path of names (`A/B`), stable for a step's state and logs."""
+    """What every step carries. `query_context` is a path of names (`A/B`) that identifies a step's state and logs."""
 
     query_context: str
 
@@ -90,7 +90,7 @@ class WindowedTableSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionSource:
-    """Read what a query keeps of an object without a topic, a materialized view. Its rows have ROWTIME."""
+    """Read the collection of an object without a topic, such as a materialized view. Its rows have ROWTIME."""
 
     TAG: ClassVar[str] = "collectionSourceV1"
     properties: StepProperties

@@ -1,7 +1,7 @@
 """The steps of a query: what is stored, and what the engine builds.
 
-One class per wire tag. The newest class of a step has no suffix; a superseded one carries its version and is kept
-for ever. A new step is a class here, its place in `Step`, and its row in `shapes`.
+One class per wire tag. The newest class of a step has no suffix; a superseded one carries its version and stays
+forever. To add a step, add its class here, its name to one of the kinds of `Step`, and its row to `vocabulary`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from typing import ClassVar, NewType
 
 from holdfast.names import TopicName
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
-from holdfast.runtime.plan.presence import ABSENT, Maybe, given
+from holdfast.runtime.plan.optional import ABSENT, Maybe, value_of
 from holdfast.runtime.plan.sources import CollectionSource as CollectionSource
 from holdfast.runtime.plan.sources import SchemaText as SchemaText
 from holdfast.runtime.plan.sources import SourceStep as SourceStep
@@ -25,7 +25,7 @@ from holdfast.runtime.plan.sources import WindowedTableSource as WindowedTableSo
 from holdfast.runtime.plan.windows import Duration, OutputRefinement, WindowExpression, WindowText
 
 ExpressionText = NewType("ExpressionText", str)
-"""An expression, `expression AS name`, or function call as SQL text; `holdfast.runtime.expressions` reads it."""
+"""An expression, `expression AS name`, or function call as SQL text; `holdfast.runtime.expressions` parses it."""
 
 
 class JoinType(StrEnum):
@@ -39,7 +39,7 @@ class JoinType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefinementInfo:
-    """When a suppressed table lets its rows go."""
+    """When a suppressed table emits its rows."""
 
     output_refinement: OutputRefinement
 
@@ -56,7 +56,7 @@ class StreamFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFilter:
-    """Keep the rows for which `filter_expression` is true; a row that stops being true is deleted."""
+    """Keep the rows for which `filter_expression` is true; delete a row for which it becomes false."""
 
     TAG: ClassVar[str] = "tableFilterV1"
     properties: StepProperties
@@ -66,7 +66,7 @@ class TableFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSelect:
-    """Compute the value columns; rename the key columns. `selected_keys` are the keys kept of a longer key."""
+    """Compute the value columns; rename the key columns. With `selected_keys`, drop all other key columns."""
 
     TAG: ClassVar[str] = "streamSelectV1"
     properties: StepProperties
@@ -90,7 +90,7 @@ class TableSelect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSelectKey:
-    """Give a stream the key of PARTITION BY. ksqlDB wrote one expression bare before it wrote lists."""
+    """Change the key of a stream (PARTITION BY). Older ksqlDB releases wrote a single expression instead of a list."""
 
     TAG: ClassVar[str] = "streamSelectKeyV2"
     properties: StepProperties
@@ -99,13 +99,13 @@ class StreamSelectKey:
 
     @property
     def key_expressions(self) -> tuple[ExpressionText, ...]:
-        """The expressions of the new key, however they were written."""
+        """The expressions of the new key, in either form."""
         return self.key_expression if isinstance(self.key_expression, tuple) else (self.key_expression,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSelectKeyV1:
-    """Give a stream a key of one column; the old key is dropped."""
+    """Change the key of a stream to one column; drop the old key."""
 
     TAG: ClassVar[str] = "streamSelectKeyV1"
     properties: StepProperties
@@ -115,7 +115,7 @@ class StreamSelectKeyV1:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSelectKey:
-    """Give a table the key of PARTITION BY, through an internal topic."""
+    """Change the key of a table (PARTITION BY), through an internal topic."""
 
     TAG: ClassVar[str] = "tableSelectKeyV1"
     properties: StepProperties
@@ -125,13 +125,13 @@ class TableSelectKey:
 
     @property
     def key_expressions(self) -> tuple[ExpressionText, ...]:
-        """The expressions of the new key, however they were written."""
+        """The expressions of the new key, in either form."""
         return self.key_expression if isinstance(self.key_expression, tuple) else (self.key_expression,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamFlatMap:
-    """Turn each row into the rows that the table functions (`EXPLODE(…)`) give, side by side."""
+    """Turn each row into the rows that the table functions (`EXPLODE(…)`) return, side by side."""
 
     TAG: ClassVar[str] = "streamFlatMapV1"
     properties: StepProperties
@@ -141,7 +141,7 @@ class StreamFlatMap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamGroupByKey:
-    """Group a stream by the key it has; nothing moves."""
+    """Group a stream by its existing key; rows are not repartitioned."""
 
     TAG: ClassVar[str] = "streamGroupByKeyV1"
     properties: StepProperties
@@ -243,7 +243,7 @@ class TableSuppress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamStreamJoin:
-    """Join two streams by key within a span of time. Without `grace`, late rows follow the older rules."""
+    """Join two streams by key within a time span. Without `grace`, late rows follow ksqlDB's older rules."""
 
     TAG: ClassVar[str] = "streamStreamJoinV1"
     properties: StepProperties
@@ -260,7 +260,7 @@ class StreamStreamJoin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTableJoin:
-    """Join each row of a stream with the table's row of that key at that moment."""
+    """Join each row of a stream with the table's current row of the same key."""
 
     TAG: ClassVar[str] = "streamTableJoinV1"
     properties: StepProperties
@@ -285,7 +285,7 @@ class TableTableJoin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FkTableTableJoin:
-    """Join a table with another by a foreign key: a column of the left one, or an expression over it, never both."""
+    """Join two tables by a foreign key: either a column of the left table or an expression over it."""
 
     TAG: ClassVar[str] = "fkTableTableJoinV1"
     properties: StepProperties
@@ -297,7 +297,7 @@ class FkTableTableJoin:
     left_join_expression: Maybe[ExpressionText] = ABSENT
 
     def __post_init__(self) -> None:
-        if (given(self.left_join_column_name) is None) == (given(self.left_join_expression) is None):
+        if (value_of(self.left_join_column_name) is None) == (value_of(self.left_join_expression) is None):
             raise ValueError("needs exactly one of leftJoinColumnName and leftJoinExpression")
         if self.join_type is JoinType.OUTER:
             raise ValueError("cannot have joinType OUTER")
@@ -329,7 +329,7 @@ class TableSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableKeep:
-    """Keep a table in the store alone: it has no topic, and nothing is written of it."""
+    """Store a table without a topic: nothing is published."""
 
     TAG: ClassVar[str] = "tableKeepV1"
     properties: StepProperties
@@ -338,9 +338,9 @@ class TableKeep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableIndex:
-    """Arrange a table's rows by expressions over them, in a collection of their own and in no topic.
+    """Arrange a table's rows by expressions in a separate collection, without a topic.
 
-    Its key are the expressions and the table's key; without expressions, the table's key alone.
+    The key is the expressions followed by the table's key; without expressions, the table's key alone.
     """
 
     TAG: ClassVar[str] = "tableIndexV1"
@@ -351,37 +351,47 @@ class TableIndex:
 
 JoinStep = StreamStreamJoin | StreamTableJoin | TableTableJoin | FkTableTableJoin
 SinkStep = StreamSink | TableSink
-Step = (
-    SourceStep
+StreamStep = (
+    StreamSource
+    | WindowedStreamSource
     | StreamFilter
-    | TableFilter
     | StreamSelect
-    | TableSelect
     | StreamSelectKey
     | StreamSelectKeyV1
-    | TableSelectKey
     | StreamFlatMap
     | StreamGroupByKey
     | StreamGroupBy
     | StreamGroupByV1
-    | TableGroupBy
-    | TableGroupByV1
-    | StreamAggregate
-    | StreamWindowedAggregate
-    | TableAggregate
-    | TableSuppress
-    | JoinStep
-    | SinkStep
-    | TableKeep
-    | TableIndex
+    | StreamTableJoin
+    | StreamStreamJoin
 )
+"""Steps that produce a stream, grouped or not."""
+TableStep = (
+    TableSource
+    | TableSourceV1
+    | WindowedTableSource
+    | CollectionSource
+    | TableFilter
+    | TableSelect
+    | TableSelectKey
+    | TableTableJoin
+    | FkTableTableJoin
+)
+"""Steps that produce a table, also in the middle of a query."""
+TableGroupStep = TableGroupBy | TableGroupByV1
+AggregateStep = StreamAggregate | StreamWindowedAggregate | TableAggregate
+"""Steps that produce a table and have only filters and projections above them."""
+LastStep = SinkStep | TableKeep | TableIndex
+"""The last step of a query."""
+Step = StreamStep | TableStep | TableGroupStep | AggregateStep | TableSuppress | LastStep
+"""Every step. The kinds are disjoint: add a new step to one of them, and mypy requires a builder for it."""
 
 STEP_TYPES: Mapping[str, type[Step]] = {step.TAG: step for step in Step.__args__}
 """Every wire tag and its class."""
 
 
 def sources_of(step: Step) -> tuple[Step, ...]:
-    """The steps that feed this one, left before right."""
+    """The inputs of a step, left before right."""
     if isinstance(step, SourceStep):
         return ()
     if isinstance(step, JoinStep):

@@ -3,7 +3,7 @@
 import re
 
 from holdfast.errors import PlanError
-from holdfast.runtime.plan.presence import ABSENT, Maybe
+from holdfast.runtime.plan.optional import ABSENT, Maybe
 from holdfast.runtime.plan.windows import (
     HoppingWindow,
     SessionWindow,
@@ -14,24 +14,24 @@ from holdfast.runtime.plan.windows import (
     WindowTime,
 )
 
-_WHOLE = re.compile(r"\s*(TUMBLING|HOPPING|SESSION)\s*\((.*)\)\s*", re.DOTALL)
+_WINDOW = re.compile(r"\s*(TUMBLING|HOPPING|SESSION)\s*\((.*)\)\s*", re.DOTALL)
 _CLAUSE = re.compile(r"\s*(SIZE|ADVANCE\s+BY|RETENTION|GRACE\s+PERIOD)?\s*(\d+)\s+([A-Z]+)\s*")
 
 
 def parse_window(text: WindowText) -> WindowExpression:
-    """The window that a text says; a text that says none is a `PlanError`."""
-    whole = _WHOLE.fullmatch(text)
-    if whole is None:
-        raise _unreadable(text)
+    """Parse a window. Raises `PlanError` for invalid text."""
+    window = _WINDOW.fullmatch(text)
+    if window is None:
+        raise _invalid(text)
     clauses: dict[str, WindowTime] = {}
-    for part in whole.group(2).split(","):
+    for part in window.group(2).split(","):
         found = _CLAUSE.fullmatch(part)
         if found is None:
-            raise _unreadable(text)
+            raise _invalid(text)
         clauses[" ".join((found.group(1) or "GAP").split())] = _time(text, found.group(2), found.group(3))
     retention: Maybe[WindowTime] = clauses.pop("RETENTION", ABSENT)
     grace: Maybe[WindowTime] = clauses.pop("GRACE PERIOD", ABSENT)
-    match whole.group(1), clauses:
+    match window.group(1), clauses:
         case "TUMBLING", {"SIZE": size, **rest} if not rest:
             return TumblingWindow(size=size, retention=retention, grace_period=grace)
         case "HOPPING", {"SIZE": size, "ADVANCE BY": advance, **rest} if not rest:
@@ -39,15 +39,15 @@ def parse_window(text: WindowText) -> WindowExpression:
         case "SESSION", {"GAP": gap, **rest} if not rest:
             return SessionWindow(gap=gap, retention=retention, grace_period=grace)
         case _:
-            raise _unreadable(text)
+            raise _invalid(text)
 
 
 def _time(text: WindowText, value: str, unit: str) -> WindowTime:
     try:
         return WindowTime(value=int(value), time_unit=TimeUnit(unit if unit.endswith("S") else f"{unit}S"))
     except ValueError:
-        raise _unreadable(text) from None
+        raise _invalid(text) from None
 
 
-def _unreadable(text: WindowText) -> PlanError:
-    return PlanError("a window of the plan cannot be read", detail=f"It says {text.strip()!r}.")
+def _invalid(text: WindowText) -> PlanError:
+    return PlanError("a window of the plan cannot be parsed", detail=f"Its text is {text.strip()!r}.")

@@ -6,37 +6,37 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import ClassVar, NewType, Self
 
-from holdfast.runtime.plan.presence import ABSENT, Maybe
+from holdfast.runtime.plan.optional import ABSENT, Maybe
 
 WindowText = NewType("WindowText", str)
 """A window as ksqlDB wrote it up to 7.2: `` TUMBLING ( SIZE 30 SECONDS ) ``."""
 
-LONGEST_SECONDS = 2**63
-FINEST_EXPONENT = -9
+MAX_SECONDS = 2**63
+MIN_EXPONENT = -9
 """Java's limits: seconds in a long, and nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """A span of time that keeps the scale it was written with (`10.000000000`)."""
+    """A duration that preserves the scale it was written with (`10.000000000`)."""
 
     seconds: Decimal
 
     def __post_init__(self) -> None:
         exponent = self.seconds.as_tuple().exponent
-        fits = isinstance(exponent, int) and exponent >= FINEST_EXPONENT and 0 <= self.seconds < LONGEST_SECONDS
+        fits = isinstance(exponent, int) and exponent >= MIN_EXPONENT and 0 <= self.seconds < MAX_SECONDS
         if not fits:
-            raise ValueError("must be a number of seconds from 0 up, with at most nine decimals")
+            raise ValueError("must be a number of seconds, not negative, with at most nine decimal places")
 
     @classmethod
     def of(cls, span: timedelta) -> Self:
-        """A duration in the scale that ksqlDB writes, nine digits after the point."""
+        """A duration with ksqlDB's scale, nine decimal places."""
         nanos = span // timedelta(microseconds=1) * 1000
-        return cls(Decimal(nanos).scaleb(FINEST_EXPONENT))
+        return cls(Decimal(nanos).scaleb(MIN_EXPONENT))
 
     @property
     def millis(self) -> int:
-        """Whole milliseconds, what is less than one cut off, as Java's `Duration.toMillis` does."""
+        """Milliseconds, truncated like Java's `Duration.toMillis`."""
         return int(self.seconds.scaleb(3))
 
     @property
@@ -45,7 +45,7 @@ class Duration:
 
 
 class WindowType(StrEnum):
-    """The shape of a windowed key."""
+    """The kind of window in a key."""
 
     TUMBLING = "TUMBLING"
     HOPPING = "HOPPING"
@@ -93,14 +93,14 @@ NANOS_PER_UNIT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowTime:
-    """A span of time in the unit that the statement used."""
+    """A time span in the unit that the statement used."""
 
     value: int
     time_unit: TimeUnit
 
     @property
     def millis(self) -> int:
-        """Whole milliseconds, what is less than one cut off."""
+        """Milliseconds, truncated."""
         return self.value * NANOS_PER_UNIT[self.time_unit] // 1_000_000
 
     @property
@@ -110,7 +110,7 @@ class WindowTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TumblingWindow:
-    """Windows of one `size`, side by side."""
+    """Adjacent windows of a fixed `size`."""
 
     TAG: ClassVar[str] = "TUMBLING"
     size: WindowTime
@@ -121,7 +121,7 @@ class TumblingWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoppingWindow:
-    """Windows of one `size` that start every `advance_by`."""
+    """Windows of a fixed `size` that start every `advance_by`."""
 
     TAG: ClassVar[str] = "HOPPING"
     size: WindowTime
@@ -146,7 +146,7 @@ WindowExpression = TumblingWindow | HoppingWindow | SessionWindow
 
 
 def shape(window: WindowExpression | WindowInfo) -> WindowInfo:
-    """What a window is to the keys that have it: its type and its size."""
+    """The type and size of a window, which determine the form of its keys."""
     if isinstance(window, WindowInfo):
         return WindowInfo(type=window.type, size=window.size)
     size = ABSENT if isinstance(window, SessionWindow) else Duration.of(window.size.timedelta)

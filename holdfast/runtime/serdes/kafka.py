@@ -17,39 +17,45 @@ import numpy as np
 import pyarrow as pa
 
 from holdfast.errors import NotSupported
-from holdfast.runtime.serdes.side import Failure, Side
-from holdfast.runtime.serdes.texts import literal
+from holdfast.runtime.plan.formats import FormatInfo
+from holdfast.runtime.serdes.scalar_text import literal
+from holdfast.runtime.serdes.side import DecodedSide, DecodeFailure, RecordSide
+from holdfast.runtime.store.port import SqlReader
 from holdfast.types import Column, Scalar, SqlType
 
 WIDTHS = {Scalar.INTEGER: 4, Scalar.BIGINT: 8, Scalar.DOUBLE: 8}
 NUMPY = {Scalar.INTEGER: ">i4", Scalar.BIGINT: ">i8", Scalar.DOUBLE: ">f8"}
 
 
-def check(columns: Sequence[Column]) -> None:
-    """Refuse what the KAFKA format cannot hold."""
+def fits(type_: SqlType) -> bool:
+    return type_ in (*WIDTHS, Scalar.STRING, Scalar.BYTES)
+
+
+def check(columns: Sequence[Column], _info: FormatInfo) -> None:
+    """Refuse more than one column, and unsupported types."""
     if len(columns) > 1:
         raise NotSupported(
-            "the KAFKA format holds a single column",
+            "the KAFKA format supports only a single column",
             detail=f"The columns are: {', '.join(c.name for c in columns)}.",
             hint="Use another format, such as JSON.",
         )
     for column in columns:
-        if column.type not in (*WIDTHS, Scalar.STRING, Scalar.BYTES):
+        if not fits(column.type):
             raise NotSupported(
                 f'the KAFKA format cannot hold column "{column.name}" of type {column.type}',
-                hint="It holds INTEGER, BIGINT, DOUBLE, STRING and BYTES. Use another format, such as JSON.",
+                hint="It supports INTEGER, BIGINT, DOUBLE, STRING and BYTES. Use another format, such as JSON.",
             )
 
 
-def side(columns: Sequence[Column], raw: str) -> Side:
-    """The decoding of keys or values of Kafka's own."""
-    absent = f"{raw} IS NULL"
-    if not columns:
-        return Side(absent)
-    check(columns)
-    type_ = columns[0].type
-    failed = Failure(corrupt_sql(raw, type_), _why(columns[0], raw))
-    return Side(absent, typed=(decode_sql(raw, type_),), failed=(failed,))
+def decode(side: RecordSide, _seen: frozenset[str]) -> DecodedSide:
+    """The decoding of a side that Kafka's serializers wrote."""
+    absent = f"{side.raw} IS NULL"
+    if not side.columns:
+        return DecodedSide(absent)
+    check(side.columns, side.info)
+    column = side.columns[0]
+    failure = DecodeFailure(corrupt_sql(side.raw, column.type), _reason(column, side.raw))
+    return DecodedSide(absent, typed=(decode_sql(side.raw, column.type),), failed=(failure,))
 
 
 def decode_sql(raw: str, type_: SqlType) -> str:
@@ -75,15 +81,17 @@ def corrupt_sql(raw: str, type_: SqlType) -> str:
     return "false" if width is None else f"octet_length({raw}) <> {width}"
 
 
-def _why(column: Column, raw: str) -> str:
+def _reason(column: Column, raw: str) -> str:
     if column.type is Scalar.STRING:
         return literal(f"the {raw} is not UTF-8")
-    told = literal(f' bytes long, which column "{column.name}" of type {column.type} is not')
-    return f"concat({literal(f'the {raw} is ')}, octet_length({raw}), {told})"
+    width = WIDTHS.get(column.type) if isinstance(column.type, Scalar) else None
+    mismatch = literal(f' bytes, but column "{column.name}" of type {column.type} needs {width}')
+    return f"concat({literal(f'the {raw} has ')}, octet_length({raw}), {mismatch})"
 
 
-def encode(values: pa.ChunkedArray, type_: SqlType) -> pa.Array:
-    """The bytes of a column; null stays null."""
+def encode(rows: pa.Table, side: RecordSide, _reader: SqlReader) -> pa.Array:
+    """The bytes of the side's only column; null stays null."""
+    values, type_ = rows.column(side.physical[0]), side.columns[0].type
     flat = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
     if type_ not in WIDTHS:
         return flat.cast(pa.binary())

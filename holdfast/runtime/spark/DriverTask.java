@@ -28,42 +28,42 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * The one partition of an RDD of Arrow batches, computed on the calling thread as an executor's task would, again and
- * again over other rows. First the inputs get their rows, then each table that is kept for the run, then the result.
+ * Computes the only partition of an RDD of Arrow batches on the calling thread, as an executor's task would, with
+ * different rows in each run. A run loads the inputs, then computes the shared frames, then the result.
  */
 public final class DriverTask {
     private static long attempts = 0;
 
     private final Properties settings;
     private final List inputs = new ArrayList();
-    private final List kept = new ArrayList();
+    private final List shared = new ArrayList();
     private RDD batches;
 
     public DriverTask(Properties settings) {
         this.settings = settings;
     }
 
-    /** One more input, as a frame to plan with. */
+    /** Add an input; returns the frame to plan with. */
     public Dataset input(SparkSession session, String schema) {
         Rows rows = new Rows(session.sparkContext(), (StructType) StructType.fromJson(schema), null);
         inputs.add(rows);
         return rows.frame(session);
     }
 
-    /** A frame over inputs whose rows are computed once a run, however many read them. */
-    public Dataset keep(SparkSession session, Dataset frame) {
+    /** The frame to use instead of another one so that its rows are computed once per run. */
+    public Dataset share(SparkSession session, Dataset frame) {
         Rows rows = new Rows(session.sparkContext(), frame.schema(), frame.queryExecution().toRdd());
-        kept.add(rows);
+        shared.add(rows);
         return rows.frame(session);
     }
 
-    /** What is computed. */
+    /** Set the RDD to compute. */
     public void result(RDD arrowBatches) {
         batches = arrowBatches;
     }
 
-    /** The result's batches for these inputs; both have the length before each batch. */
-    public byte[] run(byte[] given) throws Exception {
+    /** The result for a batch per input; in both byte arrays, each batch has its length before it. */
+    public byte[] run(byte[] inputBatches) throws Exception {
         long attempt;
         synchronized (DriverTask.class) {
             attempt = --attempts;
@@ -74,16 +74,16 @@ public final class DriverTask {
             scala.collection.immutable.Map$.MODULE$.empty());
         TaskContext$.MODULE$.setTaskContext(context);
         try {
-            ByteBuffer rest = ByteBuffer.wrap(given);
+            ByteBuffer rest = ByteBuffer.wrap(inputBatches);
             for (int i = 0; i < inputs.size(); i++) {
                 byte[] batch = new byte[rest.getInt()];
                 rest.get(batch);
-                ((Rows) inputs.get(i)).take(batch, context);
+                ((Rows) inputs.get(i)).load(batch, context);
             }
-            for (int i = 0; i < kept.size(); i++) {
-                ((Rows) kept.get(i)).fill(context);
+            for (int i = 0; i < shared.size(); i++) {
+                ((Rows) shared.get(i)).fill(context);
             }
-            return written(batches.iterator(batches.partitions()[0], context));
+            return encoded(batches.iterator(batches.partitions()[0], context));
         } finally {
             try {
                 context.markTaskCompleted(scala.Option.empty());
@@ -94,7 +94,7 @@ public final class DriverTask {
         }
     }
 
-    private static byte[] written(scala.collection.Iterator found) throws Exception {
+    private static byte[] encoded(scala.collection.Iterator found) throws Exception {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         DataOutputStream out = new DataOutputStream(bytes);
         while (found.hasNext()) {
@@ -105,7 +105,7 @@ public final class DriverTask {
         return bytes.toByteArray();
     }
 
-    /** A leaf of a plan, with other rows in each run. */
+    /** A leaf of a plan, with different rows in each run. */
     public static final class Rows extends RDD {
         private final StructType schema;
         private final transient RDD source;
@@ -122,7 +122,7 @@ public final class DriverTask {
             this.projection = UnsafeProjection.create(schema);
         }
 
-        /** Said to be small: rows that may be many would be shuffled before they are joined. */
+        /** Its statistics say that it is small: Spark would shuffle larger inputs before joining them. */
         public Dataset frame(SparkSession session) {
             Statistics small = new Statistics(
                 scala.math.BigInt.apply(1000), scala.Option.empty(), AttributeMap$.MODULE$.empty(), false);
@@ -132,7 +132,7 @@ public final class DriverTask {
                 scala.Option.empty(), session, scala.Option.apply(small), scala.Option.empty()));
         }
 
-        public void take(byte[] batch, TaskContext context) {
+        public void load(byte[] batch, TaskContext context) {
             copy(ArrowConverters$.MODULE$.fromBatchIterator(
                 scala.collection.Iterator$.MODULE$.single(batch), schema, "UTC", false, false, context));
         }

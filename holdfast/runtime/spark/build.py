@@ -1,19 +1,24 @@
-"""From a decoded plan to a program."""
+"""Builds the program of a decoded plan."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import assert_never
 
-from holdfast.names import CollectionId, ObjectName, QueryId, StateId, TopicName
+from holdfast.names import CollectionId, ObjectName, StateId, TopicName, table_query_id
+from holdfast.runtime import physical_columns as col
 from holdfast.runtime.expressions.parse import parse_expression, parse_named
 from holdfast.runtime.expressions.physical import Dialect
 from holdfast.runtime.expressions.references import references
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression
+from holdfast.runtime.fragment import Fragment
 from holdfast.runtime.functions.registry import CURRENT, Release
 from holdfast.runtime.plan.document import QueryPlan
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
-from holdfast.runtime.plan.presence import Maybe, given
+from holdfast.runtime.plan.optional import Maybe, value_of
 from holdfast.runtime.plan.steps import (
+    AggregateStep,
     FkTableTableJoin,
+    LastStep,
     Step,
     StreamAggregate,
     StreamSink,
@@ -32,37 +37,47 @@ from holdfast.runtime.plan.steps import (
 from holdfast.runtime.plan.windows import OutputRefinement, WindowInfo, shape
 from holdfast.runtime.program import (
     Append,
+    Emit,
     MergeInto,
     Program,
-    Remembered,
+    SavedKeys,
+    SavedRows,
     Sink,
     Stage,
-    StateInput,
-    Tell,
+    StateLookup,
     TopicInput,
     Upsert,
     table_schema,
     with_headers,
 )
-from holdfast.runtime.serdes.decoding import Decoder
-from holdfast.runtime.serdes.encoding import Encoder
-from holdfast.runtime.spark.builder import Builder, Sources, layout_of, unbuildable
-from holdfast.runtime.spark.builders.aggregate import AggregateStep, Aggregation, build_aggregate
+from holdfast.runtime.serdes.decoder import Decoder
+from holdfast.runtime.serdes.encoder import Encoder
+from holdfast.runtime.spark.builders.aggregate import AggregateMerge, build_aggregate
 from holdfast.runtime.spark.builders.filter import build_table_filter
 from holdfast.runtime.spark.builders.group_by import build_table_group_by
 from holdfast.runtime.spark.builders.index import build_table_index, index_layout
 from holdfast.runtime.spark.builders.select import build_table_select, renamed
-from holdfast.runtime.spark.builders.sink import build_stream_sink, build_table_sink, build_told_again, timestamp_of
+from holdfast.runtime.spark.builders.sink import (
+    build_repeated_deletes,
+    build_stream_sink,
+    build_table_sink,
+    timestamp_of,
+)
 from holdfast.runtime.spark.builders.source import build_table_of_topic
-from holdfast.runtime.spark.fragment import Fragment
-from holdfast.runtime.spark.meaning import Meaning
-from holdfast.runtime.spark.recorded import keep_records
+from holdfast.runtime.spark.expression_compiler import ExpressionCompiler
+from holdfast.runtime.spark.record_positions import store_records
 from holdfast.runtime.spark.relation import Relation, StreamRelation, TableRelation
-from holdfast.runtime.spark.views import decoded_view, remembered_view, state_view
-from holdfast.runtime.spark.windowed import closes, closing_windows, grouped, is_final, time_windows
-from holdfast.runtime.store.port import Layout, RideAlong
+from holdfast.runtime.spark.stage_builder import Sources, StageBuilder, layout_of, unbuildable
+from holdfast.runtime.spark.stream_steps import build_stream_step
+from holdfast.runtime.spark.table_steps import build_table_step
+from holdfast.runtime.spark.views import decoded_view, state_lookup_view, state_view
+from holdfast.runtime.spark.window_stages import closing_windows, grouped, is_final, stored_until_closed, time_windows
+from holdfast.runtime.store.port import Layout, StateProjection
 from holdfast.runtime.store.schemas import rows_schema
 from holdfast.types import Column, Role, Scalar, Schema, SqlType
+
+AboveAggregate = TableFilter | TableSelect | TableSuppress
+"""Steps that may be above an aggregation."""
 
 
 def build_query(
@@ -70,30 +85,32 @@ def build_query(
 ) -> Program:
     """The program of a stored query plan. A query whose steps, formats or types cannot run is refused here.
 
-    `properties` are those that were kept with the plan.
+    `properties` are those stored with the plan.
     """
-    builder = Builder(plan, sources, Meaning(release, properties or {}))
-    keep_records(builder)
+    builder = StageBuilder(plan, sources, ExpressionCompiler(release, properties or {}))
+    store_records(builder)
     sink = plan.physical_plan
+    if not isinstance(sink, LastStep):
+        raise unbuildable(sink)
     match sink:
         case StreamSink():
-            stream = builder.stream(sink.source)
+            stream = build_stream_step(builder, sink.source)
             builder.end_stage(build_stream_sink(sink, stream), Append())
             return _program(builder, stream, Sink(sink.topic_name, _encoder(stream, sink.formats)), None)
         case TableSink():
-            collection = CollectionId(str(given(plan.sink) or plan.query_id))
+            collection = CollectionId(str(value_of(plan.sink) or plan.query_id))
             table = _table(builder, sink, collection)
             return _program(builder, table, Sink(sink.topic_name, _encoder(table, sink.formats)), collection)
         case TableKeep():
-            collection = CollectionId(str(given(plan.sink) or plan.query_id))
+            collection = CollectionId(str(value_of(plan.sink) or plan.query_id))
             return _program(builder, _table(builder, sink, collection), None, collection)
         case TableIndex():
-            collection = CollectionId(str(given(plan.sink) or plan.query_id))
+            collection = CollectionId(str(value_of(plan.sink) or plan.query_id))
             table = _table(builder, sink, collection)
-            layout = index_layout(sink, table, builder.meaning)
+            layout = index_layout(sink, table, builder.compiler)
             return replace(_program(builder, table, None, collection), layout=layout)
         case _:
-            raise unbuildable(sink)
+            assert_never(sink)
 
 
 def build_table(
@@ -104,7 +121,7 @@ def build_table(
     timestamp: Maybe[TimestampColumn] = None,
     window: WindowInfo | None = None,
 ) -> Program:
-    """The program that keeps a table over a topic."""
+    """The program that maintains a table over a topic."""
     window = None if window is None else shape(window)
     decoder = Decoder(schema, formats, keyed=True, window=window)
     decoder.check()
@@ -112,7 +129,7 @@ def build_table(
     collection = CollectionId(str(name))
     stage = Stage((source,), build_table_of_topic(schema, source.view, timestamp, window), Upsert(collection))
     return Program(
-        query=QueryId(f"TABLE_{name}"),
+        query=table_query_id(name),
         object=name,
         schema=schema,
         stages=(stage,),
@@ -123,54 +140,53 @@ def build_table(
     )
 
 
-def _table(builder: Builder, sink: TableSink | TableKeep | TableIndex, collection: CollectionId) -> TableRelation:
-    """The last stages of a table. The projection of an aggregation rides along with its merge when it can."""
+def _table(builder: StageBuilder, sink: TableSink | TableKeep | TableIndex, collection: CollectionId) -> TableRelation:
+    """The last stages of a table. If possible, the store computes the projection of an aggregation in its merge."""
     top = sink.source
     aggregate = _aggregate_below(top)
     if aggregate is None:
-        table = builder.table(top)
-        if builder.told_again is not None and isinstance(sink, TableSink) and _is_fk_join(top):
-            builder.add_stage(build_told_again(builder.told_again, table), Tell())
+        table = build_table_step(builder, top)
+        if builder.repeated_deletes is not None and isinstance(sink, TableSink) and _is_fk_join(top):
+            builder.add_stage(build_repeated_deletes(builder.repeated_deletes, table), Emit())
     else:
         final = _is_final(top, aggregate)
-        if isinstance(aggregate, StreamWindowedAggregate) and (final or closes(aggregate)):
+        if isinstance(aggregate, StreamWindowedAggregate) and (final or stored_until_closed(aggregate)):
             closing = closing_windows(builder, aggregate, collection, _used(top, aggregate), final=final)
-            table = _over(builder, top, aggregate, closing)
+            table = _build_above(builder, top, aggregate, closing)
             _end(builder, sink, table, Upsert(collection, _order(table, final=final)))
             return table
         aggregation = build_aggregate(
-            aggregate, _grouped(builder, aggregate, collection), _used(top, aggregate), builder.meaning
+            aggregate, _grouped(builder, aggregate, collection), _used(top, aggregate), builder.compiler
         )
-        state = StateId(f"{builder.plan.query_id}/{aggregate.properties.query_context}")
-        builder.states.append((state, aggregation.layout))
-        plain = not isinstance(sink, TableIndex) and given(timestamp_of(sink)) is None
-        along = _ride_along(top, aggregate, aggregation, builder.meaning) if plain else None
-        merge = MergeInto(state, aggregation.merge, along, collection, aggregation.order)
-        builder.end_stage(_partials(builder, state, aggregation), merge)
+        state = builder.state(aggregate, None, aggregation.layout)
+        plain = not isinstance(sink, TableIndex) and value_of(timestamp_of(sink)) is None
+        projection = _store_projection(top, aggregate, aggregation, builder.compiler) if plain else None
+        merge = MergeInto(state, aggregation.merge, projection, collection, aggregation.order)
+        stage = builder.end_stage(_partials(builder, state, aggregation), merge)
         view = state_view(state)
-        table = _over(builder, top, aggregate, aggregation.relation(view))
-        if along is not None:
+        table = _build_above(builder, top, aggregate, aggregation.relation(view))
+        if projection is not None:
             return table
-        builder.reads(StateInput(state, view, table_schema(aggregation.layout)))
-    # One row of the right side changes many of the left: they are told by their keys.
+        builder.read(SavedRows(stage, view, table_schema(aggregation.layout)))
+    # One row on the right can change many on the left: these are emitted in the order of their keys.
     order = _scalars(table.key_types) if _is_fk_join(top) else ()
     _end(builder, sink, table, Upsert(collection, order))
     return table
 
 
-def _end(builder: Builder, sink: TableSink | TableKeep | TableIndex, table: TableRelation, into: Upsert) -> None:
-    """The rows as they are kept. Those of an index are told to nobody, and their order does not matter."""
+def _end(builder: StageBuilder, sink: TableSink | TableKeep | TableIndex, table: TableRelation, into: Upsert) -> None:
+    """End the stage that writes the table. Rows of an index are not emitted, so their order does not matter."""
     if isinstance(sink, TableIndex):
-        builder.end_stage(build_table_index(sink, table, builder.meaning), Upsert(into.collection))
+        builder.end_stage(build_table_index(sink, table, builder.compiler), Upsert(into.collection))
     else:
         builder.end_stage(build_table_sink(sink, table), into)
 
 
-def _grouped(builder: Builder, aggregate: AggregateStep, collection: CollectionId) -> StreamRelation:
+def _grouped(builder: StageBuilder, aggregate: AggregateStep, collection: CollectionId) -> StreamRelation:
     """The rows of an aggregation, by group."""
     match aggregate:
         case TableAggregate(source=TableGroupBy() | TableGroupByV1() as group_by):
-            return build_table_group_by(group_by, builder.table(group_by.source), builder.meaning)
+            return build_table_group_by(group_by, build_table_step(builder, group_by.source), builder.compiler)
         case TableAggregate():
             raise unbuildable(aggregate)
         case StreamWindowedAggregate():
@@ -179,34 +195,38 @@ def _grouped(builder: Builder, aggregate: AggregateStep, collection: CollectionI
             return grouped(builder, aggregate)
 
 
-def _partials(builder: Builder, state: StateId, aggregation: Aggregation) -> Fragment:
-    """What the store merges. Where it cannot, the partials are held, and merged with the state by Spark first."""
+def _partials(builder: StageBuilder, state: StateId, aggregation: AggregateMerge) -> Fragment:
+    """The rows that the store merges. If it cannot merge, Spark merges the saved partials with the state first."""
     if not aggregation.merged_by_spark:
         return aggregation.fragment()
-    held = builder.hold(aggregation.fragment())
-    view = remembered_view(state, held.stage)
-    before = builder.reads(Remembered(state, held.stage, view, rows_schema(aggregation.layout)))
-    return aggregation.merged_fragment(held.view, before)
+    saved = builder.save(aggregation.fragment())
+    view = state_lookup_view(state, saved.stage)
+    before = builder.read(StateLookup(state, SavedKeys(saved.stage), view, rows_schema(aggregation.layout)))
+    return aggregation.merged_fragment(saved.view, before)
 
 
-def _over(builder: Builder, step: Step, bottom: Step, relation: TableRelation) -> TableRelation:
-    """The table steps above `bottom`, whose relation is known."""
+def _build_above(builder: StageBuilder, step: Step, bottom: Step, relation: TableRelation) -> TableRelation:
+    """Build `step` and the steps below it down to an aggregation, `bottom`, over the relation of that."""
     if step is bottom:
         return relation
+    if not isinstance(step, AboveAggregate):
+        raise unbuildable(step)
     match step:
         case TableSuppress():
-            return _over(builder, step.source, bottom, relation)
+            return _build_above(builder, step.source, bottom, relation)
         case TableFilter():
-            return build_table_filter(step, _over(builder, step.source, bottom, relation), builder.meaning)
+            return build_table_filter(step, _build_above(builder, step.source, bottom, relation), builder.compiler)
         case TableSelect():
-            return build_table_select(step, _over(builder, step.source, bottom, relation), builder.meaning)
+            return build_table_select(step, _build_above(builder, step.source, bottom, relation), builder.compiler)
         case _:
-            raise unbuildable(step)
+            assert_never(step)
 
 
-def _ride_along(top: Step, bottom: Step, aggregation: Aggregation, meaning: Meaning) -> RideAlong | None:
-    """A projection of plain columns over at most a HAVING, when the store's dialect can compute the HAVING."""
-    if not isinstance(top, TableSelect) or not all(part.shown_by_store for part in aggregation.parts):
+def _store_projection(
+    top: Step, bottom: Step, aggregation: AggregateMerge, compiler: ExpressionCompiler
+) -> StateProjection | None:
+    """The projection for the store to compute: plain columns over at most a HAVING, if DuckDB can compute that."""
+    if not isinstance(top, TableSelect) or not all(part.result_in_duckdb for part in aggregation.parts):
         return None
     scope = aggregation.scope(Dialect.DUCKDB, "s", "ts")
     selected = [parse_named(text).expression for text in top.select_expressions]
@@ -215,12 +235,12 @@ def _ride_along(top: Step, bottom: Step, aggregation: Aggregation, meaning: Mean
     having = None
     if isinstance(top.source, TableFilter) and top.source.source is bottom:
         condition = parse_expression(top.source.filter_expression)
-        if not meaning.in_duckdb(condition, scope):
+        if not compiler.in_duckdb(condition, scope):
             return None
-        having = meaning.duckdb(condition, scope)
+        having = compiler.duckdb(condition, scope)
     elif top.source is not bottom:
         return None
-    return RideAlong(tuple(meaning.duckdb(expression, scope) for expression in selected), having)
+    return StateProjection(tuple(compiler.duckdb(expression, scope) for expression in selected), having)
 
 
 def _is_plain(expression: Expression) -> bool:
@@ -231,13 +251,13 @@ def _is_plain(expression: Expression) -> bool:
 
 
 def _aggregate_below(step: Step) -> AggregateStep | None:
-    while isinstance(step, (TableFilter, TableSelect, TableSuppress)):
+    while isinstance(step, AboveAggregate):
         step = step.source
-    return step if isinstance(step, StreamAggregate | StreamWindowedAggregate | TableAggregate) else None
+    return step if isinstance(step, AggregateStep) else None
 
 
 def _is_final(step: Step, bottom: AggregateStep) -> bool:
-    """Whether windows show only when they close: the aggregation says so, or a step above it."""
+    """Whether windows are emitted only when they close, by the aggregation or by a step above it."""
     if isinstance(bottom, StreamWindowedAggregate) and is_final(bottom):
         return True
     while step is not bottom:
@@ -248,28 +268,30 @@ def _is_final(step: Step, bottom: AggregateStep) -> bool:
 
 
 def _order(table: TableRelation, *, final: bool) -> tuple[str, ...]:
-    """Windows are told as they close; of others, those that are gone come first."""
+    """Final windows are emitted in the order in which they close; other windows with deletes first."""
     if not final:
-        return ("present", *table.keys[-2:])
+        return (col.PRESENT, *table.keys[-2:])
     return (table.keys[-1], *_scalars(table.key_types[:-2]))
 
 
 def _scalars(key: Sequence[SqlType]) -> tuple[str, ...]:
     """The key columns that rows can be sorted by."""
-    return tuple(f"k{i}" for i, type_ in enumerate(key) if isinstance(type_, Scalar))
+    return tuple(col.key(i) for i, type_ in enumerate(key) if isinstance(type_, Scalar))
 
 
 def _is_fk_join(step: Step) -> bool:
-    """A join by a foreign key and at most its projection."""
+    """Whether a step is a foreign-key join, possibly with projections."""
     while isinstance(step, TableSelect):
         step = step.source
     return isinstance(step, FkTableTableJoin)
 
 
 def _used(step: Step, bottom: Step) -> frozenset[str]:
-    """The columns that the steps above an aggregation read; all of them when nothing projects."""
+    """The columns that the steps above an aggregation read."""
     used: set[str] = set()
     while step is not bottom:
+        if not isinstance(step, AboveAggregate):
+            raise unbuildable(step)
         match step:
             case TableSuppress():
                 pass
@@ -279,16 +301,16 @@ def _used(step: Step, bottom: Step) -> frozenset[str]:
                 for text in step.select_expressions:
                     used |= references(parse_named(text).expression)
             case _:
-                raise unbuildable(step)
+                assert_never(step)
         step = step.source
     return frozenset(used)
 
 
-def _program(builder: Builder, relation: Relation, sink: Sink | None, collection: CollectionId | None) -> Program:
+def _program(builder: StageBuilder, relation: Relation, sink: Sink | None, collection: CollectionId | None) -> Program:
     plan = builder.plan
     return Program(
         query=plan.query_id,
-        object=ObjectName(given(plan.sink) or plan.query_id),
+        object=ObjectName(value_of(plan.sink) or plan.query_id),
         schema=_schema(relation),
         stages=tuple(builder.stages),
         sink=sink,

@@ -1,6 +1,7 @@
-"""Runs fragments on Spark: the inputs as views, everything of a round as one job."""
+"""Runs fragments on Spark: inputs become views, and all fragments of a round one job."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -15,30 +16,31 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.errors import KafkaError, SparkEnded
 from holdfast.metrics import SPARK_SECONDS
 from holdfast.names import TopicName
+from holdfast.runtime import physical_columns as col
 from holdfast.runtime.expressions.physical import arrow_type, spark_type
-from holdfast.runtime.spark.fragment import Fragment, union
+from holdfast.runtime.fragment import Fragment, union
 from holdfast.runtime.spark.functions import NAMED, FunctionProblem, UserFunctions
 from holdfast.runtime.spark.prepared import Job, NotRepeatable, PreparedJobs
-from holdfast.runtime.spark.session import ENDING_SECONDS, Sessions
+from holdfast.runtime.spark.session import EXIT_SECONDS, Sessions
 from holdfast.types import HEADERS
 
 PREPARED = SPARK_SECONDS.labels("prepared")
 RECORDS = pa.schema(
     [
-        ("part", pa.int32()),
-        ("off", pa.int64()),
-        ("ts", pa.int64()),
+        (col.PARTITION, pa.int32()),
+        (col.OFFSET, pa.int64()),
+        (col.ROW_TIME, pa.int64()),
         ("key", pa.binary()),
         ("value", pa.binary()),
-        ("hdr", arrow_type(HEADERS)),
+        (col.HEADERS, arrow_type(HEADERS)),
     ]
 )
-"""The columns of raw records, whichever way they came in."""
+"""The columns of raw records, however they were read."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """Offsets `start` to `end`, the end not included, of one partition."""
+    """Offsets `start` to `end`, exclusive, of one partition."""
 
     partition: int
     start: int
@@ -47,7 +49,7 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True)
 class TopicRange:
-    """A stretch of a topic that Spark reads itself; headers of records only when someone wants them."""
+    """A range of a topic that Spark reads itself; `headers` says whether the headers of records are needed."""
 
     topic: TopicName
     ranges: tuple[OffsetRange, ...]
@@ -55,26 +57,27 @@ class TopicRange:
 
 
 LOCAL_ROWS = 10_000
-"""More rows than this are worth compiled code."""
+"""With more input rows than this, generated code is worth compiling."""
 
-PASSING = ("TimeoutException", "DisconnectException", "NetworkException", "CoordinatorNotAvailableException")
+SLOW_FETCH = re.compile(r"java\.util\.concurrent\.TimeoutException: Cannot fetch record .* in \d+ milliseconds")
+"""Spark's own error when a broker takes longer than its poll timeout."""
+TRANSIENT_ERRORS = ("TimeoutException", "DisconnectException", "NetworkException", "CoordinatorNotAvailableException")
 
 ViewInput: TypeAlias = pa.Table | TopicRange
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a fragment gave no rows."""
+    """Why a fragment failed."""
 
     reason: str
 
 
 @dataclass
 class Round:
-    """The views that one job can name.
+    """The views that one job can read.
 
-    `derived` are SELECTs over the views by name; with `shared`, those read by several fragments are computed once
-    and kept for the length of the round.
+    `derived` are SELECTs over other views, by view name. Those in `shared` are computed once and cached for the round.
     """
 
     inputs: Mapping[str, ViewInput]
@@ -84,44 +87,44 @@ class Round:
 
 
 class Engine:
-    """The only way to a Spark job. `run` is for one thread, `select` for any: each has sessions of its own."""
+    """Runs all Spark jobs of its sessions. `run` is for one thread at a time, `select` for any number."""
 
     def __init__(self, sessions: Sessions, kafka_options: Mapping[str, str]) -> None:
-        self._sessions = sessions
+        self.sessions = sessions
         self._kafka_options = dict(kafka_options)
-        self._naming = Lock()
+        self._view_lock = Lock()
         self._functions = UserFunctions()
-        self._prepared = PreparedJobs(sessions.small, self._naming, self._functions)
+        self._prepared = PreparedJobs(sessions.small, self._view_lock, self._functions)
 
     def run(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table | Failure]:
-        """The rows of each fragment. When the whole fails, each is tried alone, so that only the culprit is lost."""
-        self._sessions.warming.end()
-        if self.prepares(inputs) and len(apart := _by_user_functions(fragments)) > 1:
-            # A job with users' functions cannot be prepared; the others need not wait for it.
-            found = [(place, rows) for places in apart for place, rows in self._some(fragments, places, inputs)]
+        """The rows of each fragment. If the job fails, each fragment runs alone, so that only the faulty one fails."""
+        self.sessions.warming.end()
+        if self.prepares(inputs) and len(groups := _by_user_functions(fragments)) > 1:
+            # A job with user functions cannot be prepared; the other fragments still can.
+            found = [(index, rows) for group in groups for index, rows in self._run_some(fragments, group, inputs)]
             return [rows for _, rows in sorted(found, key=lambda each: each[0])]
-        quick = self._quickly(fragments, inputs)
-        if quick is not None:
-            return list(quick)
+        prepared = self._run_prepared(fragments, inputs)
+        if prepared is not None:
+            return list(prepared)
         session = self._session(inputs)
         with self._timed(session):
             try:
                 prefix = self._open(session, inputs)
                 try:
-                    return list(self._together(session, prefix, fragments))
+                    return list(self._run_together(session, prefix, fragments))
                 except (PySparkException, Py4JError) as error:
-                    self._raise_if_passing(error)
-                    return [self._alone(session, prefix, fragment) for fragment in fragments]
+                    self._raise_if_transient(error)
+                    return [self._run_alone(session, prefix, fragment) for fragment in fragments]
             finally:
                 self._close(session, inputs)
 
-    def _some(
-        self, fragments: Sequence[Fragment], places: Sequence[int], inputs: Round
+    def _run_some(
+        self, fragments: Sequence[Fragment], indexes: Sequence[int], inputs: Round
     ) -> "zip[tuple[int, pa.Table | Failure]]":
-        return zip(places, self.run([fragments[place] for place in places], inputs), strict=True)
+        return zip(indexes, self.run([fragments[index] for index in indexes], inputs), strict=True)
 
     def function_problems(self) -> list[FunctionProblem]:
-        """The rows for which users' functions raised since this was last asked."""
+        """The rows for which user functions failed since the last call."""
         return self._functions.problems()
 
     def select(self, sql: str, inputs: Round) -> pa.Table:
@@ -130,8 +133,8 @@ class Engine:
             with suppress(NotRepeatable), PREPARED.time():
                 return self._prepared.run(_job(sql, inputs), inputs.inputs)
         session = self._session(inputs)
-        # Views have names until the statement is analysed; a job that runs needs them no more.
-        with self._naming:
+        # The views are needed until the statement is analysed; the running job does not use their names.
+        with self._view_lock:
             try:
                 self._functions.register(session, [sql])
                 frame = session.sql(self._open(session, inputs) + sql)
@@ -141,51 +144,53 @@ class Engine:
             return frame.toArrow()
 
     def _timed(self, session: SparkSession) -> AbstractContextManager[object]:
-        return SPARK_SECONDS.labels("small" if session is self._sessions.small else "large").time()
+        return SPARK_SECONDS.labels("small" if session is self.sessions.small else "large").time()
 
     def prepares(self, inputs: Round) -> bool:
-        """Whether a round with such inputs is planned once for all rounds of its kind."""
-        return not inputs.shared and self._prepared.takes(inputs.inputs)
+        """Whether a round with these inputs can run as a prepared job."""
+        return not inputs.shared and self._prepared.accepts(inputs.inputs)
 
-    def _quickly(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table] | None:
-        """The rows by a prepared job; None where none fits, or it failed and the culprit is to be found."""
+    def _run_prepared(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table] | None:
+        """The rows from a prepared job; None if there cannot be one, or if it failed."""
         if not self.prepares(inputs):
             return None
-        whole = union(fragments)
+        combined = union(fragments)
         try:
             with PREPARED.time():
-                return whole.split(self._prepared.run(_job(whole.sql, inputs), inputs.inputs))
+                return combined.split(self._prepared.run(_job(combined.sql, inputs), inputs.inputs))
         except (NotRepeatable, PySparkException, Py4JError):
             return None
 
     def _session(self, inputs: Round) -> SparkSession:
         large = any(isinstance(source, TopicRange) for source in inputs.inputs.values())
         large = large or sum(t.num_rows for t in inputs.inputs.values() if isinstance(t, pa.Table)) > LOCAL_ROWS
-        return self._sessions.large if large else self._sessions.small
+        return self.sessions.large if large else self.sessions.small
 
-    def _together(self, session: SparkSession, prefix: str, fragments: Sequence[Fragment]) -> list[pa.Table]:
-        whole = union(fragments)
-        self._functions.register(session, [whole.sql])
-        return whole.split(session.sql(prefix + whole.sql).toArrow())
+    def _run_together(self, session: SparkSession, prefix: str, fragments: Sequence[Fragment]) -> list[pa.Table]:
+        combined = union(fragments)
+        self._functions.register(session, [combined.sql])
+        return combined.split(session.sql(prefix + combined.sql).toArrow())
 
-    def _alone(self, session: SparkSession, prefix: str, fragment: Fragment) -> pa.Table | Failure:
+    def _run_alone(self, session: SparkSession, prefix: str, fragment: Fragment) -> pa.Table | Failure:
         try:
-            return self._together(session, prefix, [fragment])[0]
+            return self._run_together(session, prefix, [fragment])[0]
         except (PySparkException, Py4JError) as error:
-            self._raise_if_passing(error)
+            self._raise_if_transient(error)
             return Failure(_reason(error))
 
-    def _raise_if_passing(self, error: Exception) -> None:
-        """What is no fault of a query: Kafka does not answer Spark, or Spark is gone. The whole tick is tried again."""
-        told_by_java = isinstance(error, PySparkException | Py4JJavaError)
-        if not told_by_java and self._sessions.await_end(ENDING_SECONDS):
+    def _raise_if_transient(self, error: Exception) -> None:
+        """Raise if no query is at fault: Kafka does not answer Spark, or Spark has exited. The tick is retried."""
+        raised_in_java = isinstance(error, PySparkException | Py4JJavaError)
+        if not raised_in_java and self.sessions.await_end(EXIT_SECONDS):
             raise SparkEnded from error
         text = str(error)
-        if any(f"org.apache.kafka.common.errors.{name}" in text for name in PASSING):
+        if SLOW_FETCH.search(text) or any(
+            f"org.apache.kafka.common.errors.{name}" in text for name in TRANSIENT_ERRORS
+        ):
             raise KafkaError("Kafka did not answer Spark", detail=_reason(error)) from error
 
     def _open(self, session: SparkSession, inputs: Round) -> str:
-        """Create the views; gives the WITH clause of those that are inlined."""
+        """Create the views; returns the WITH clause of those that are inlined."""
         inlined = []
         for view, source in inputs.inputs.items():
             frame = self._read(source) if isinstance(source, TopicRange) else self._local(session, source)
@@ -207,15 +212,15 @@ class Engine:
             session.catalog.dropTempView(view)
 
     def _local(self, session: SparkSession, rows: pa.Table) -> DataFrame:
-        # Spark cannot make a frame of columns that have no chunk at all.
+        # Spark cannot create a frame from columns without chunks.
         frame = session.createDataFrame(rows if rows.num_rows else _empty(rows.schema))
-        return frame.coalesce(1) if session is self._sessions.small else frame
+        return frame.coalesce(1) if session is self.sessions.small else frame
 
     def _read(self, source: TopicRange) -> DataFrame:
         starts = {str(r.partition): r.start for r in source.ranges}
         ends = {str(r.partition): r.end for r in source.ranges}
         parts = [r.partition for r in source.ranges]
-        reader = self._sessions.large.read.format("kafka").options(**self._kafka_options)
+        reader = self.sessions.large.read.format("kafka").options(**self._kafka_options)
         headers = f"CAST({'headers' if source.headers else 'NULL'} AS {spark_type(HEADERS)}) AS hdr"
         frame = (
             reader.option("includeHeaders", str(source.headers).lower())
@@ -234,9 +239,9 @@ class Engine:
 
 
 def _by_user_functions(fragments: Sequence[Fragment]) -> list[list[int]]:
-    """The places of the fragments without users' functions, and of those with some; only where there are any."""
-    some = [bool(NAMED.search(fragment.sql)) for fragment in fragments]
-    groups = ([i for i, named in enumerate(some) if named is wanted] for wanted in (False, True))
+    """The indexes of the fragments without user functions, and of those with; without empty groups."""
+    uses = [bool(NAMED.search(fragment.sql)) for fragment in fragments]
+    groups = ([i for i, used in enumerate(uses) if used is wanted] for wanted in (False, True))
     return [group for group in groups if group]
 
 
@@ -250,7 +255,7 @@ def _job(sql: str, inputs: Round) -> Job:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of what went wrong; for an error in the JVM, of its cause."""
+    """The first line of the error message; for an error in the JVM, of its root cause."""
     text = str(error)
     if isinstance(error, Py4JJavaError):
         cause = error.java_exception

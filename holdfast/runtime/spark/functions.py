@@ -1,7 +1,7 @@
-"""Users' Python in Spark's sessions: registered when a job first names it, run in Spark's Python workers.
+"""User functions in Python: registered with a Spark session when a job first uses them, run in Spark's Python workers.
 
-Nothing that a user's code does can stop a query: a row for which it raises is NULL, and the reason is told. A batch
-that fails is tried again in halves, so that the rows beside the culprit are computed.
+An exception in user code does not stop a query: the row's result is NULL, and the reason is reported. A batch that
+fails is retried in halves, so that only the faulty rows are NULL.
 """
 
 import re
@@ -20,15 +20,15 @@ from holdfast.runtime.expressions.physical import arrow_type, spark_type
 from holdfast.runtime.functions.user import UserFunction, by_digest
 
 NAMED = re.compile(r"\buser_(?:(?P<part>[a-z]+)_)?(?P<digest>[0-9a-f]{12})\b")
-KEPT = 1_000
-"""Problems that are kept until they are asked for."""
+MAX_PROBLEMS = 1_000
+"""Problems retained until the next call of `UserFunctions.problems`."""
 
 Problems = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionProblem:
-    """Rows for which a user's function raised, by the reason that it gave."""
+    """The number of rows for which a user function failed, by reason."""
 
     function: str
     reason: str
@@ -36,7 +36,7 @@ class FunctionProblem:
 
 
 class UserFunctions:
-    """The users' functions of the sessions of one engine."""
+    """The user functions of one engine's sessions."""
 
     def __init__(self) -> None:
         self._registered: dict[int, set[str]] = {}
@@ -44,13 +44,13 @@ class UserFunctions:
         self._lock = Lock()
 
     def register(self, session: SparkSession, texts: Iterable[str]) -> None:
-        """Make the functions that SQL texts name known to a session."""
+        """Register the functions that SQL texts use with a session."""
         for text in texts:
             for found in NAMED.finditer(text) if "user_" in text else ():
                 self._register(session, found.group(), found["part"] or "", found["digest"])
 
     def problems(self) -> list[FunctionProblem]:
-        """What went wrong since this was last asked."""
+        """The problems since the last call."""
         with self._lock:
             if self._problems is None or not self._problems.value:
                 return []
@@ -67,23 +67,23 @@ class UserFunctions:
             if function is None:
                 return
             if self._problems is None:
-                self._problems = session.sparkContext.accumulator([], _collecting())
+                self._problems = session.sparkContext.accumulator([], _problem_accumulator())
             session.udf.register(name, _udf(function, part, self._problems))
             done.add(name)
 
 
-def _collecting() -> AccumulatorParam[Problems]:
-    """A local class is sent to workers whole: they need nothing of this package."""
-    most = KEPT
+def _problem_accumulator() -> AccumulatorParam[Problems]:
+    """Its class is local, so that it is pickled by value and workers do not import this package."""
+    limit = MAX_PROBLEMS
 
-    class Collecting(AccumulatorParam[Problems]):
+    class ProblemAccumulator(AccumulatorParam[Problems]):
         def zero(self, value: Problems) -> Problems:
             return value[:0]
 
         def addInPlace(self, value1: Problems, value2: Problems) -> Problems:  # noqa: N802
-            return [*value1, *value2][:most]
+            return [*value1, *value2][:limit]
 
-    return Collecting()
+    return ProblemAccumulator()
 
 
 def _udf(function: UserFunction, part: str, problems: "Accumulator[Problems]") -> Any:
@@ -97,7 +97,7 @@ def _udf(function: UserFunction, part: str, problems: "Accumulator[Problems]") -
     type_ = pa.string() if part in ("partial", "merge") else arrow_type(function.returns)
     evaluate = code(function.name, function.source, type_, problems, len(function.parameters))
     with warnings.catch_warnings():
-        # Spark would rather see type hints, which code that takes any number of columns cannot have.
+        # Spark warns about missing type hints, which a function of any number of columns cannot have.
         warnings.simplefilter("ignore")
         return arrow_udf(evaluate, returns, ArrowUDFType.SCALAR)
 
@@ -105,8 +105,8 @@ def _udf(function: UserFunction, part: str, problems: "Accumulator[Problems]") -
 Evaluate = Callable[..., pa.Array]
 
 
-def _loading(name: str, source: str) -> Callable[[], Any]:
-    """The user's function or class. Its code is run once per worker, also when it fails."""
+def _loader(name: str, source: str) -> Callable[[], Any]:
+    """Loads the user's function or class. Its code is run once per worker, even if it fails."""
     loaded: list[Any] = []
     failures: list[BaseException] = []
 
@@ -115,9 +115,9 @@ def _loading(name: str, source: str) -> Callable[[], Any]:
             raise failures[0].with_traceback(None)
         if not loaded:
             try:
-                space: dict[str, Any] = {"__name__": f"function_{name.lower()}"}
-                exec(compile(source, f"<function {name}>", "exec"), space)
-                loaded.append(next(v for k, v in reversed(list(space.items())) if k.upper() == name.upper()))
+                namespace: dict[str, Any] = {"__name__": f"function_{name.lower()}"}
+                exec(compile(source, f"<function {name}>", "exec"), namespace)
+                loaded.append(next(v for k, v in reversed(list(namespace.items())) if k.upper() == name.upper()))
             except (Exception, SystemExit) as failure:
                 failures.append(failure)
                 raise
@@ -126,36 +126,36 @@ def _loading(name: str, source: str) -> Callable[[], Any]:
     return load
 
 
-def _halving(
+def _evaluator(
     name: str, problems: "Accumulator[Problems]", type_: pa.DataType, load: Callable[[], Any], compute: Evaluate
 ) -> Evaluate:
-    """`compute` of what was loaded and whole columns; of halves of them where it raises, down to the row that is NULL.
+    """Calls `compute` with the loaded code and a batch of columns; if it raises, with halves of the batch.
 
-    Halves cannot tell what is wrong with code that does not load, or that gives something else than a column: then all
-    rows are NULL.
+    A single row for which it raises is NULL. If the code does not load or does not return a column, all rows are NULL:
+    halves would fail in the same way.
     """
-    most = KEPT
+    limit = MAX_PROBLEMS
 
-    class NoColumn(Exception):
-        """The result has not a value for each row."""
+    class NotAColumn(Exception):
+        """The result does not have one value per row."""
 
-    def column(given: Any, count: int) -> pa.Array:
-        if isinstance(given, str | bytes | dict) or not hasattr(given, "__iter__"):
-            raise NoColumn(f"TypeError: it gave a {type(given).__name__}, not a column")
-        if isinstance(given, pa.ChunkedArray):
-            given = given.combine_chunks()
-        elif not isinstance(given, pa.Array):
-            given = pa.array(given) if hasattr(given, "dtype") else list(given)
-        if len(given) != count:
-            raise NoColumn(f"ValueError: it gave {len(given)} values for {count} rows")
-        if isinstance(given, pa.Array):
-            return given.cast(type_)
-        # Arrow would cut the fractions off.
-        fractions = pa.types.is_integer(type_) and any(isinstance(value, float) for value in given)
-        return pa.array(given).cast(type_) if fractions else pa.array(given, type_)
+    def as_column(result: Any, count: int) -> pa.Array:
+        if isinstance(result, str | bytes | dict) or not hasattr(result, "__iter__"):
+            raise NotAColumn(f"TypeError: returned a {type(result).__name__}, not a column")
+        if isinstance(result, pa.ChunkedArray):
+            result = result.combine_chunks()
+        elif not isinstance(result, pa.Array):
+            result = pa.array(result) if hasattr(result, "dtype") else list(result)
+        if len(result) != count:
+            raise NotAColumn(f"ValueError: returned {len(result)} values for {count} rows")
+        if isinstance(result, pa.Array):
+            return result.cast(type_)
+        # With an integer type, Arrow would truncate fractions.
+        fractions = pa.types.is_integer(type_) and any(isinstance(value, float) for value in result)
+        return pa.array(result).cast(type_) if fractions else pa.array(result, type_)
 
-    def told(reason: str, count: int) -> pa.Array:
-        problems.add([(name, reason[:500])] * min(count, most))
+    def failed_rows(reason: str, count: int) -> pa.Array:
+        problems.add([(name, reason[:500])] * min(count, limit))
         return pa.nulls(count, type_)
 
     def computed(function: Any, columns: tuple[pa.Array, ...]) -> pa.Array:
@@ -163,12 +163,12 @@ def _halving(
         if count == 0:
             return pa.array([], type_)
         try:
-            return column(compute(function, *columns), count)
-        except NoColumn:
+            return as_column(compute(function, *columns), count)
+        except NotAColumn:
             raise
         except (Exception, SystemExit) as error:
             if count == 1:
-                return told(f"{type(error).__name__}: {error}", 1)
+                return failed_rows(f"{type(error).__name__}: {error}", 1)
         middle = count // 2
         halves = ((0, middle), (middle, count - middle))
         return pa.concat_arrays([computed(function, tuple(c.slice(a, b) for c in columns)) for a, b in halves])
@@ -176,16 +176,16 @@ def _halving(
     def evaluate(*columns: pa.Array) -> pa.Array:
         try:
             return computed(load(), columns)
-        except NoColumn as error:
-            return told(str(error), len(columns[0]))
+        except NotAColumn as error:
+            return failed_rows(str(error), len(columns[0]))
         except (Exception, SystemExit) as error:
-            return told(f"{type(error).__name__}: {error}", len(columns[0]))
+            return failed_rows(f"{type(error).__name__}: {error}", len(columns[0]))
 
     return evaluate
 
 
 def _scalar(name: str, source: str, type_: pa.DataType, problems: "Accumulator[Problems]", _count: int) -> Evaluate:
-    return _halving(name, problems, type_, _loading(name, source), lambda function, *columns: function(*columns))
+    return _evaluator(name, problems, type_, _loader(name, source), lambda function, *columns: function(*columns))
 
 
 def _partial(name: str, source: str, type_: pa.DataType, problems: "Accumulator[Problems]", count: int) -> Evaluate:
@@ -194,26 +194,26 @@ def _partial(name: str, source: str, type_: pa.DataType, problems: "Accumulator[
 
     import pyarrow.compute as pc
 
-    def states(made: Any, groups: pa.Array) -> pa.Array:
-        aggregate, found = made(), []
+    def states(aggregate_class: Any, groups: pa.Array) -> pa.Array:
+        aggregate, found = aggregate_class(), []
         for group in range(len(groups)):
             rows = groups.slice(group, 1).flatten()
             part, off = rows.field("p"), rows.field("o")
             by = [*(part.flatten() if pa.types.is_struct(part.type) else [part]), off]
-            place = pa.table(by, names=[str(i) for i in range(len(by))])
-            rows = rows.take(pc.sort_indices(place, sort_keys=[(name, "ascending") for name in place.column_names]))
+            order = pa.table(by, names=[str(i) for i in range(len(by))])
+            rows = rows.take(pc.sort_indices(order, sort_keys=[(name, "ascending") for name in order.column_names]))
             arguments = [rows.field(f"a{i}") for i in range(count)]
             found.append(json.dumps(aggregate.partial(*arguments)))
         return pa.array(found, pa.string())
 
-    return _halving(name, problems, type_, _loading(name, source), states)
+    return _evaluator(name, problems, type_, _loader(name, source), states)
 
 
 def _merge(name: str, source: str, type_: pa.DataType, problems: "Accumulator[Problems]", _count: int) -> Evaluate:
-    """The state with what came; where that cannot be, the state stays as it was."""
+    """The state merged with the partial; if the merge fails, the unchanged state."""
     import json
 
-    load = _loading(name, source)
+    load = _loader(name, source)
 
     def merged(before: str | None, partial: str | None) -> str | None:
         if before is None or partial is None:
@@ -234,8 +234,8 @@ def _merge(name: str, source: str, type_: pa.DataType, problems: "Accumulator[Pr
 def _result(name: str, source: str, type_: pa.DataType, problems: "Accumulator[Problems]", _count: int) -> Evaluate:
     import json
 
-    def results(made: Any, states: pa.Array) -> list[Any]:
-        aggregate = made()
+    def results(aggregate_class: Any, states: pa.Array) -> list[Any]:
+        aggregate = aggregate_class()
         return [None if s is None else aggregate.result(json.loads(s)) for s in states.to_pylist()]
 
-    return _halving(name, problems, type_, _loading(name, source), results)
+    return _evaluator(name, problems, type_, _loader(name, source), results)

@@ -1,11 +1,11 @@
-"""Jobs that are planned once and run many times, over a few rows that are different each time.
+"""Jobs that are planned once and run many times, each time over a few different rows.
 
-Most of a small job is planning: 30 queries over two records took 380 ms planned anew, about 140 ms planned once. The
-physical plan is kept; its leaves get other rows before each run. So this is for executors inside the driver's JVM,
-which is what `local` masters have.
+Most of a small job is planning: 30 queries over two records took 380 ms when planned every time, and about 140 ms when
+planned once. The physical plan is cached, and its leaves get different rows before each run. This needs executors in
+the driver's JVM, as with `local` masters.
 
-What several branches read is computed once a run. The other views are temporary views, which Spark expands where they
-are named. An exchange keeps its rows for the next run of the plan: a plan that has one is refused.
+A view that several branches read is computed once per run. The others are temporary views, which Spark inlines. A plan
+with an exchange is refused: an exchange would return the rows of the first run again.
 """
 
 import re
@@ -20,17 +20,17 @@ from pyspark.sql import DataFrame, SparkSession
 from holdfast.runtime.spark.driver_task import DriverTask, DriverTasks
 from holdfast.runtime.spark.functions import UserFunctions
 
-MOST_ROWS, MOST_BYTES = 1_000, 4_000_000
-"""More than this in a view is worth planning for."""
-ONCE = ("Exchange", "InMemory", "Subquery", "EvalPython")
-"""Operators that keep their rows for the next run of the plan, or that need a job of their own."""
-KEPT = 64
-"""Jobs that are kept; the one that ran longest ago goes first."""
+MAX_ROWS, MAX_BYTES = 1_000, 4_000_000
+"""A job over a larger view is worth a plan of its own."""
+NOT_REPEATABLE = ("Exchange", "InMemory", "Subquery", "EvalPython")
+"""Operators that return the rows of the first run again, or that need a Spark job."""
+CACHED_JOBS = 64
+"""Planned jobs that are cached; the least recently used one is dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A SELECT over views of rows, `schemas`, and over the SELECTs that are derived from them."""
+    """A SELECT over input views, `schemas`, and over views derived from them by SELECTs."""
 
     sql: str
     derived: tuple[tuple[str, str], ...]
@@ -41,32 +41,32 @@ class Job:
         return tuple(view for view, _ in self.schemas)
 
     def uses(self, view: str) -> int:
-        """How often a view is named."""
+        """The number of references to a view."""
         texts = (self.sql, *(sql for _, sql in self.derived))
         return sum(len(re.findall(rf"\b{re.escape(view)}\b", text)) for text in texts)
 
 
 class NotRepeatable(Exception):
-    """The plan of a job would give the rows of its first run again."""
+    """The plan of a job would return the rows of its first run again."""
 
 
 class PreparedJobs:
-    """The jobs of one session. Runs one at a time: the rows of a job lie in a place of its own."""
+    """The prepared jobs of one session. Runs one job at a time, because a plan holds its input rows."""
 
     def __init__(
-        self, session: SparkSession, naming: "Lock | None" = None, functions: UserFunctions | None = None
+        self, session: SparkSession, view_lock: "Lock | None" = None, functions: UserFunctions | None = None
     ) -> None:
-        """`naming` is held while views of the session have names; `functions` are those of users."""
+        """`view_lock` is held while the session has temporary views."""
         self._session = session
-        self._naming = naming or Lock()
+        self._view_lock = view_lock or Lock()
         self._functions = functions or UserFunctions()
         self._local = str(session.sparkContext.master).startswith("local")
         self._tasks = DriverTasks(session)
         self._jobs: OrderedDict[Job, DriverTask | None] = OrderedDict()
         self._lock = Lock()
 
-    def takes(self, inputs: Mapping[str, object]) -> bool:
-        """Whether rows can be handed over so."""
+    def accepts(self, inputs: Mapping[str, object]) -> bool:
+        """Whether a prepared job can run over these inputs."""
         return self._local and bool(inputs) and all(_is_small(rows) for rows in inputs.values())
 
     def run(self, job: Job, inputs: Mapping[str, pa.Table]) -> pa.Table:
@@ -79,7 +79,7 @@ class PreparedJobs:
     def _planned(self, job: Job) -> DriverTask | None:
         if job not in self._jobs:
             self._jobs[job] = self._plan(job)
-            if len(self._jobs) > KEPT:
+            if len(self._jobs) > CACHED_JOBS:
                 self._jobs.popitem(last=False)
         self._jobs.move_to_end(job)
         return self._jobs[job]
@@ -87,7 +87,7 @@ class PreparedJobs:
     def _plan(self, job: Job) -> DriverTask | None:
         task = self._tasks.task()
         self._functions.register(self._session, [job.sql])
-        with self._naming:
+        with self._view_lock:
             try:
                 for view, schema in job.schemas:
                     task.input(schema).createOrReplaceTempView(view)
@@ -96,7 +96,7 @@ class PreparedJobs:
                     if job.uses(view) > 1:
                         if not _is_repeatable(frame):
                             return None
-                        frame = task.keep(frame)
+                        frame = task.share(frame)
                     frame.createOrReplaceTempView(view)
                 frame = self._session.sql(job.sql).coalesce(1)
             finally:
@@ -110,8 +110,8 @@ class PreparedJobs:
 
 def _is_repeatable(frame: DataFrame) -> bool:
     plan = frame._jdf.queryExecution().executedPlan().toString()
-    return not any(word in plan for word in ONCE)
+    return not any(operator in plan for operator in NOT_REPEATABLE)
 
 
 def _is_small(rows: object) -> bool:
-    return isinstance(rows, pa.Table) and rows.num_rows <= MOST_ROWS and rows.nbytes <= MOST_BYTES
+    return isinstance(rows, pa.Table) and rows.num_rows <= MAX_ROWS and rows.nbytes <= MAX_BYTES

@@ -1,7 +1,7 @@
-"""Which tables a query reads with ROWPARTITION or ROWOFFSET: the place of a row's latest record.
+"""Which tables a query reads with ROWPARTITION or ROWOFFSET, the position of a row's latest record.
 
-Plans name these columns wherever they rename columns before a join, needed or not. A table does not keep them, so it
-matters whether something above reads them.
+Plans name these columns wherever they rename columns before a join, needed or not. A table does not store them, so it
+matters whether a later step reads them.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from holdfast.runtime.expressions.parse import parse_expression, parse_named, parse_schema
 from holdfast.runtime.expressions.references import references
-from holdfast.runtime.plan.presence import given
+from holdfast.runtime.plan.optional import value_of
 from holdfast.runtime.plan.sources import SourceStep, TableSource, TableSourceV1, WindowedTableSource
 from holdfast.runtime.plan.steps import (
     FkTableTableJoin,
@@ -40,29 +40,31 @@ TableSourceStep = TableSource | TableSourceV1 | WindowedTableSource
 
 
 def table_sources(top: Step) -> list[TableSourceStep]:
-    """The tables of a plan."""
+    """The table sources of a plan."""
     return [step for step in walk(top) if isinstance(step, TableSourceStep)]
 
 
 def reads_records(top: Step) -> bool:
-    """Whether a plan reads one of these columns of a table."""
-    return any(isinstance(step, TableSourceStep) and _wants(step, read) for step, read in _reads(top, Read()))
+    """Whether a plan reads ROWPARTITION or ROWOFFSET of a table."""
+    return any(
+        isinstance(step, TableSourceStep) and _reads_position(step, read) for step, read in _reads(top, ColumnsRead())
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """What is read of a step's rows: these columns, or all that it has."""
+class ColumnsRead:
+    """The columns that are read from a step: `names` and, with `everything`, all that it has."""
 
     names: frozenset[str] = frozenset()
     everything: bool = True
 
 
-def _wants(step: TableSourceStep, read: Read) -> bool:
-    own = parse_schema(step.source_schema)
-    return any(column.name in read.names and own.find(column.name) is None for column in RECORD_COLUMNS)
+def _reads_position(step: TableSourceStep, read: ColumnsRead) -> bool:
+    schema = parse_schema(step.source_schema)
+    return any(column.name in read.names and schema.find(column.name) is None for column in RECORD_COLUMNS)
 
 
-def _reads(step: Step, read: Read) -> Iterable[tuple[SourceStep, Read]]:
+def _reads(step: Step, read: ColumnsRead) -> Iterable[tuple[SourceStep, ColumnsRead]]:
     if isinstance(step, SourceStep):
         yield step, read
         return
@@ -70,35 +72,35 @@ def _reads(step: Step, read: Read) -> Iterable[tuple[SourceStep, Read]]:
         yield from _reads(source, _of_source(step, read))
 
 
-def _of_source(step: Step, read: Read) -> Read:
-    """What a step reads of its sources, for what is read of it."""
+def _of_source(step: Step, read: ColumnsRead) -> ColumnsRead:
+    """The columns that a step reads from its sources, for those that are read from it."""
     match step:
         case StreamSelect() | TableSelect():
             named = [parse_named(text) for text in step.select_expressions]
             chosen = [each for each in named if read.everything or each.name in read.names]
             names = frozenset(name for each in chosen for name in references(each.expression))
-            return Read(names, everything=False)
+            return ColumnsRead(names, everything=False)
         case StreamAggregate() | StreamWindowedAggregate() | TableAggregate():
             carried = frozenset(n for n in step.non_aggregate_columns if read.everything or n in read.names)
-            return Read(carried | _names(step.aggregation_functions), everything=False)
+            return ColumnsRead(carried | _names(step.aggregation_functions), everything=False)
         case StreamFilter() | TableFilter():
-            return _and(read, (step.filter_expression,))
+            return _with(read, (step.filter_expression,))
         case StreamGroupBy() | StreamGroupByV1() | TableGroupBy() | TableGroupByV1():
-            return _and(read, step.group_by_expressions)
+            return _with(read, step.group_by_expressions)
         case StreamSelectKey() | StreamSelectKeyV1() | TableSelectKey():
             keys = step.key_expression
-            return _and(read, keys if isinstance(keys, tuple) else (keys,))
+            return _with(read, keys if isinstance(keys, tuple) else (keys,))
         case StreamFlatMap():
-            return _and(read, step.table_functions)
+            return _with(read, step.table_functions)
         case FkTableTableJoin():
-            key = given(step.left_join_expression)
-            return _and(read, () if key is None else (key,))
+            key = value_of(step.left_join_expression)
+            return _with(read, () if key is None else (key,))
         case _:
             return read
 
 
-def _and(read: Read, texts: Iterable[str]) -> Read:
-    return Read(read.names | _names(texts), read.everything)
+def _with(read: ColumnsRead, texts: Iterable[str]) -> ColumnsRead:
+    return ColumnsRead(read.names | _names(texts), read.everything)
 
 
 def _names(texts: Iterable[str]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""One Spark context with two sessions: one tuned for ticks of a few records, one for catching up."""
+"""One Spark context with two sessions: one tuned for ticks of a few records, one for backfills."""
 
 import logging
 import os
@@ -14,19 +14,17 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from holdfast import class_archive
+from holdfast.config import SPARK_SUBMIT_OPTIONS, spark_submit_options
 from holdfast.runtime.spark.warmup import WarmUp
 
-JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
-"""The variable with the options of Spark's JVM; what a user has set there stays."""
-LOGGED = "-Dlog4j2.configurationFile="
-ENDS_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
-"""A thread of Spark's that dies of it would leave its job waiting for ever."""
-SHRINKING = ("-XX:MinHeapFreeRatio=20", "-XX:MaxHeapFreeRatio=40")
-"""A heap that a catch-up made large becomes small again with the next full collection, of which there are some an
-hour."""
-ENDING_SECONDS = 2.0
+LOG_CONFIGURATION = "-Dlog4j2.configurationFile="
+EXIT_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
+"""Without it, a Spark thread that runs out of memory dies and its job waits forever."""
+SHRINK_HEAP = ("-XX:MinHeapFreeRatio=20", "-XX:MaxHeapFreeRatio=40")
+"""A heap that has grown in a backfill shrinks with the next full collection, of which there are several per hour."""
+EXIT_SECONDS = 2.0
 BRIEF = "-XX:TieredStopAtLevel=1"
-"""For runs of some minutes over ever other plans: none of them is worth the JVM's second compiler."""
+"""For runs of a few minutes in which plans rarely repeat: the JVM's second compiler does not pay off."""
 PYTHON = "spark.sql.execution.pyspark.udf"
 OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 COMMON = {
@@ -36,11 +34,11 @@ COMMON = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "false",
     "spark.sql.caseSensitive": "true",
-    # A map keeps the last value of a key, as in Java; to fail would stop the tick.
+    # A map keeps the last value of a key, as in Java; failing would stop the tick.
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
-    # A user's function that does not come back fails its query; it must not stop the ticks.
+    # A user function that hangs fails its query; it must not stop the ticks.
     f"{PYTHON}.idleTimeoutSeconds": "120",
     f"{PYTHON}.killOnIdleTimeout": "true",
 }
@@ -55,9 +53,9 @@ SMALL = {
 }
 LARGE = {
     "spark.sql.adaptive.enabled": "true",
-    # Rows that are given to Spark stay Arrow until a task reads them: as objects, a million took 600 MB.
+    # Rows passed to Spark stay in Arrow format until a task reads them: as objects, a million took 600 MB.
     "spark.sql.execution.arrow.localRelationThreshold": "1MB",
-    # What several queries read is kept for the length of one job: to pack and unpack it took a fifth of ten queries.
+    # Shared views are cached for one job only: compression took a fifth of the time of ten queries.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
 CONTEXT = {
@@ -69,9 +67,9 @@ CONTEXT = {
     "spark.sql.maxMetadataStringLength": "20",
     "spark.sql.debug.maxToStringFields": "5",
     "spark.cleaner.periodicGC.interval": "10min",
-    # A user's regular expression can go too deep for its thread: that fails its job, and must not end the JVM.
+    # A user's regular expression can overflow the stack: that fails its job, and must not end the JVM.
     "spark.executor.killOnFatalError.depth": "0",
-    # One join of streams has more than the 100 that are usual: all were generated and compiled again in each slice.
+    # A stream-stream join has more than the default of 100: all were generated and compiled again in each slice.
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
 
@@ -84,14 +82,14 @@ class Sessions:
     large: SparkSession
     warming: WarmUp
 
-    def apart(self) -> "Sessions":
-        """Two more sessions: names of views in them are not those of the ticks."""
+    def isolated(self) -> "Sessions":
+        """Two more sessions of the same context, whose views are separate from those of the ticks."""
         large, small = self.large.newSession(), self.large.newSession()
         _tune(large, small)
         return Sessions(small=small, large=large, warming=self.warming)
 
     def await_end(self, seconds: float | None = None) -> bool:
-        """Whether the process of Spark ends within a time."""
+        """Whether the Spark process exits within some seconds; without a limit, waits for it."""
         context = self.large.sparkContext
         process = None if context._gateway is None else getattr(context._gateway, "proc", None)
         if process is None:
@@ -106,7 +104,7 @@ class Sessions:
             self.small.stop()
 
     def end(self, seconds: float) -> bool:
-        """Stop, and have the process of Spark end, within a time."""
+        """Stop Spark and end its process; returns whether it has exited within some seconds."""
         gateway = self.large.sparkContext._gateway
         process = getattr(gateway, "proc", None)
         self.stop()
@@ -129,17 +127,17 @@ def open_sessions(
     java: Path | None = None,
     archive: Path | None = None,
 ) -> Sessions:
-    """Start Spark, with the first `java` on the path unless another is told. `properties` override the settings of the
-    context, not those that keep results right; an `archive` of classes is used if it is there."""
+    """Start Spark, with the first `java` on the path unless `java` is set. `properties` override the settings of the
+    context, except those that results depend on; a class `archive` is used if it exists."""
     work_dir.mkdir(parents=True, exist_ok=True)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # Users' functions run in this Python, not in whichever is first on the path.
+    # User functions run in this Python, not in the first one on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if java is not None:
         os.environ["JAVA_HOME"] = str(java.resolve().parent.parent)
     log_settings = _quiet_log(work_dir)
-    os.environ[JAVA_OPTIONS] = java_options(os.environ.get(JAVA_OPTIONS, ""), log_settings, archive)
+    os.environ[SPARK_SUBMIT_OPTIONS] = java_options(spark_submit_options(), log_settings, archive)
     builder = SparkSession.builder.master(master).appName("holdfast")
     settings = {
         **CONTEXT,
@@ -162,19 +160,21 @@ def open_sessions(
 
 
 def _open_code_cache(session: SparkSession) -> None:
-    """Have the cache of generated code made here: a thread without a session would make it of the usual size."""
+    """Create the cache of generated code here: a thread without a session would create it with the default size."""
     jvm = session.sparkContext._jvm
     assert jvm is not None
     jvm.org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator.compileTime()
 
 
-def java_options(given: str, log_settings: Path, archive: Path | None = None) -> str:
-    """Options of the JVM: those that were given, where its log is set, and its archive of classes."""
-    ours = (ENDS_WITHOUT_MEMORY, *SHRINKING, *class_archive.options(archive))
-    kept = [option for option in shlex.split(given) if not option.startswith(LOGGED) and option not in ours]
-    shrinking = () if any("HeapFreeRatio=" in option for option in kept) else SHRINKING
-    archived = class_archive.options(archive, kept)
-    return shlex.join([*kept, *shrinking, *archived, ENDS_WITHOUT_MEMORY, f"{LOGGED}{log_settings}"])
+def java_options(set_by_user: str, log_settings: Path, archive: Path | None = None) -> str:
+    """Options of the JVM: those that the user has set, those for logging and memory, and its class archive."""
+    ours = (EXIT_WITHOUT_MEMORY, *SHRINK_HEAP, *class_archive.options(archive))
+    users = [
+        option for option in shlex.split(set_by_user) if not option.startswith(LOG_CONFIGURATION) and option not in ours
+    ]
+    shrink = () if any("HeapFreeRatio=" in option for option in users) else SHRINK_HEAP
+    archived = class_archive.options(archive, users)
+    return shlex.join([*users, *shrink, *archived, EXIT_WITHOUT_MEMORY, f"{LOG_CONFIGURATION}{log_settings}"])
 
 
 def _tune(large: SparkSession, small: SparkSession) -> None:
@@ -186,20 +186,20 @@ def _tune(large: SparkSession, small: SparkSession) -> None:
 
 @contextmanager
 def _stderr_to(path: Path) -> Iterator[None]:
-    """The JVM inherits this process's stderr when it is launched: its remarks on itself go to a file instead."""
+    """Redirect stderr to a file while the JVM is launched: it inherits stderr and writes messages to it."""
     sys.stderr.flush()
-    kept = os.dup(2)
+    original = os.dup(2)
     with path.open("ab") as file:
         os.dup2(file.fileno(), 2)
     try:
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(original, 2)
+        os.close(original)
 
 
 def _quiet_log(work_dir: Path) -> Path:
-    """Spark's own log goes to a file beside its work; a terminal is for people."""
+    """Write a log configuration that sends Spark's log to a file in its work directory, not to the terminal."""
     path = work_dir / "log4j2.properties"
     path.write_text(
         "rootLogger.level = warn\n"

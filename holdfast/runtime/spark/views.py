@@ -1,13 +1,13 @@
-"""The names of the views that jobs read; the same text for the same contents."""
+"""The names of the views that jobs read; the same name for the same contents."""
 
 from hashlib import sha1
 
 from holdfast.names import ObjectName, QueryId, StateId, TopicName
-from holdfast.runtime.serdes.decoding import Decoder
+from holdfast.runtime.serdes.decoder import Decoder
 
 
 def decoded_view(topic: TopicName, decoder: Decoder) -> str:
-    """The view of a topic's decoded records; the same text for the same reading of it."""
+    """The view of a topic's records as decoded by `decoder`."""
     return "d_" + _digest(f"{topic}\0{decoder.schema}\0{decoder.formats}\0{decoder.keyed}\0{decoder.window}")
 
 
@@ -23,11 +23,11 @@ def state_view(state: StateId) -> str:
     return "s_" + _digest(state)
 
 
-def held_view(query: QueryId, stage: int) -> str:
+def saved_view(query: QueryId, stage: int) -> str:
     return "h_" + _digest(f"{query}\0{stage}")
 
 
-def remembered_view(state: StateId, stage: int) -> str:
+def state_lookup_view(state: StateId, stage: int) -> str:
     return "r_" + _digest(f"{state}\0{stage}")
 
 

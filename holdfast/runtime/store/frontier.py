@@ -4,7 +4,7 @@
       since           upper          a read as of t is right when since <= t < upper
 
 `since` and `upper` never move back, and `since <= upper`. A collection that is still being built has
-neither: its frontier is (0, 0), and the first upper that it is given decides its first since.
+neither: its frontier is (0, 0), and its first upper decides its first since.
 """
 
 from collections.abc import Iterable
@@ -28,12 +28,12 @@ def implied_since(upper: Time, window_ms: int) -> Time:
 
 
 def unheld_since(frontier: Frontier, wanted: Time, window_ms: int) -> Time:
-    """Where since would be if nobody held it: what was asked for, or what the window implies."""
+    """Where since would be without pins and holds: where it was advanced to, or what the window implies."""
     return Time(max(frontier.since, min(max(wanted, implied_since(frontier.upper, window_ms)), frontier.upper)))
 
 
-def is_keepable(frontier: Frontier, history_from: Time | None, at: Time) -> bool:
-    """Whether a time, now or to come, can be kept readable."""
+def is_holdable(frontier: Frontier, history_from: Time | None, at: Time) -> bool:
+    """Whether a time, now or to come, can be held."""
     if is_building(frontier):
         return history_from is not None and at >= history_from
     return at >= frontier.since
@@ -45,7 +45,7 @@ def held_since(frontier: Frontier, wanted: Time, holds: Iterable[Time]) -> Time:
 
 
 def raised_upper(frontier: Frontier, to: Time) -> Frontier:
-    """The frontier of a readable collection after upper was asked to be `to`."""
+    """The frontier of a readable collection after an attempt to raise upper to `to`."""
     return Frontier(frontier.since, Time(max(frontier.upper, to)))
 
 

@@ -1,27 +1,43 @@
-"""What the engine asks of a store.
+"""What the engine requires of a store.
 
-A store keeps three kinds of things, and moves them only in `TickStage.commit`:
+**Contents.** A store has four kinds of things, and changes them only in `TickStage.commit`:
 
-- **collections**: the multi-version contents of tables. A row has key columns, value columns and a
-  ROWTIME (`ts`, milliseconds). Between `since` and `upper` every time is readable.
-- **state**: what a stateful step remembers per key; no history.
-- **groups**: a grouped collection or state has several rows, its elements, for the same first columns of the key, which
-  are its group. The rows of a group are found without looking at others.
-- **what a tick moved**: remap, offsets, and the rows that are owed to sink topics (the outbox).
+- **collections**: the multi-version contents of tables. A row has key columns, value columns and a ROWTIME (`ts`,
+  milliseconds).
+- **state**: what a stateful step remembers per key; it has no history.
+- **outboxes**: rows that a query still has to publish to its sink topic.
+- **progress**: the remap, and the position of every query.
 
-Arrow layouts, by column name (explicit schemas, positional names so that SQL names never meet):
+The rows of a **grouped** collection or state have a group, the first columns of their key. Several rows, the elements
+of the group, share it, and are found without reading others.
+
+**Time.** These words are used in exactly this sense:
+
+    ────┬───────────────┬────▶ time         since   least readable time
+      since           upper                 upper   least time that is not final
+
+- A read `as_of` t is repeatable when ``since <= t < upper``: it returns the same rows whenever it is made.
+- `since` and `upper` never move back, and ``since <= upper``.
+- snapshot(b) = snapshot(a) + changes(a, b), for readable a <= b.
+- The **implied since** is a window behind upper. The real since is the least of it, of every hold and of every pin.
+  A **hold** is durable and has a name in SQL; a **pin** belongs to an open reader of this process.
+- **Compaction** forgets versions that no readable time needs, and changes no readable answer.
+- A collection is **building** until its first `set_upper`: it is written, but has no readable time.
+
+**Arrow layouts**, by column name. Names are positional, so that names of SQL never clash:
 
 - rows in: ``k0..`` key columns, ``c0..`` value columns, ``ts`` BIGINT; upserts add ``present`` BOOLEAN.
-- a **delta** out of an upsert or a merge: ``k0..``, ``b_present, b0.., b_ts`` (before the tick) and
+- a **delta**, the result of an upsert or a merge: ``k0..``, ``b_present, b0.., b_ts`` (before the tick) and
   ``a_present, a0.., a_ts`` (after it). One row per touched key; ``a_ts`` of a delete is the deleting row's.
 - changes out: ``time`` UBIGINT, ``k0..``, then before and after as in a delta; ``a_ts`` of a delete is null.
 - partials in: ``k0..``, ``p0..``, ``ts``.
-- spans of time: any of a state's key columns, ``after`` and ``upto`` BIGINT. A row is in a span that has the same
-  values in those columns when ``after < ts <= upto``; a null `after` is no bound.
+- spans of time: any of a state's key columns, ``after`` and ``upto`` BIGINT. A row is in a span with the same values in
+  those columns when ``after < ts <= upto``; a null `after` is no bound.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any, NewType, Protocol
 
 import pyarrow as pa
@@ -50,10 +66,9 @@ class Layout:
 class Merge:
     """How a partial row is merged into the state of its key, as DuckDB SQL.
 
-    Each expression is over ``s0..`` (the state, its initial value for a new key) and ``p0..`` (the partial);
-    `initial` gives the state of a key that was never seen. `ts` always merges as the greatest. Expressions are
-    written so that they cannot fail (overflow wraps, `TRY`); one that does fails its query, not the tick.
-    `partial` has the types of the partial where they are not those of the state.
+    Each expression is over ``s0..`` (the state, or `initial` for a new key) and ``p0..`` (the partial). `ts` merges as
+    the greatest. Expressions must not fail (overflow wraps, `TRY`); one that does fails its query, not the tick.
+    `partial` has the types of the partial columns where they differ from the state's.
     """
 
     initial: tuple[str, ...]
@@ -66,96 +81,109 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
-class RideAlong:
-    """A projection and a condition over a merged state, computed where the state is.
+class StateProjection:
+    """A projection and a condition over a merged state, computed by the store.
 
     Expressions are DuckDB SQL over ``s0..`` and ``k0..``. A row for which `having` is not true is absent.
     """
 
-    projection: tuple[str, ...]
+    columns: tuple[str, ...]
     having: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class Show:
-    """The collection that shows a state, by a projection of it."""
+class StateView:
+    """The collection that publishes a projection of a state."""
 
     collection: CollectionId
-    along: RideAlong
+    projection: StateProjection
 
 
 @dataclass(frozen=True, slots=True)
-class Merging:
-    """Partials, one row per key, that a query merges into a state; and the collection that shows it."""
+class StateMerge:
+    """Partials, one row per key, that a query merges into a state, and the collection derived from it."""
 
     query: QueryId
     state: StateId
     partials: pa.Table
     merge: Merge
-    show: Show | None = None
+    view: StateView | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """``[since, upper)`` are the readable times of a collection.
-
-    ────┬───────────────┬────▶ time
-      since           upper
-    """
+    """The readable times of a collection are ``[since, upper)``."""
 
     since: Time
     upper: Time
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A time that is kept readable on collections, whichever process has the store."""
+class StoredHold:
+    """A hold: a time that stays readable on some collections, across restarts."""
 
     on: tuple[CollectionId, ...]
     at: Time
 
 
 @dataclass(frozen=True, slots=True)
-class Pinned:
-    """What is in history only because of a hold: superseded versions, and about how many bytes they are."""
+class RetainedHistory:
+    """The superseded versions that only one hold retains, and about how many bytes they take."""
 
     rows: int
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """The end offset that a topic partition reached in a tick."""
+class EndOffset:
+    """The end offset of a topic partition: one more than the last offset read or written."""
 
-    topic: TopicName
-    partition: int
-    end_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """How far a query has read a topic partition."""
-
-    query: QueryId
     topic: TopicName
     partition: int
     offset: int
 
 
+class Placement(Enum):
+    """Where a query stands among the ticks. It changes in the commit that makes it true."""
+
+    BEHIND = auto()
+    """At offsets of its own: it is backfilling, paused or failed, and can continue from them."""
+    LIVE = auto()
+    """With the remap: it processes the same ticks as every other live query."""
+    REBUILD = auto()
+    """Nowhere: it missed rows of another query that are no longer stored, and has to be built from scratch."""
+
+
 @dataclass(frozen=True, slots=True)
-class Owed:
-    """Rows of one tick that a sink topic has still to get, oldest first."""
+class QueryPosition:
+    """How far a query has come. `offsets` and `replayed_to` are meaningful unless it is `LIVE`."""
+
+    placement: Placement = Placement.BEHIND
+    offsets: Mapping[tuple[TopicName, int], int] = field(default_factory=dict)
+    """The next offset to read, by topic and partition."""
+    replayed_to: Time | None = None
+    """The time up to which the changes of its input tables were replayed; None before the first."""
+    new: bool = False
+    """Whether the query was never moved."""
+
+
+NEW_QUERY = QueryPosition(new=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRows:
+    """How many rows of one tick a query still has to publish to its sink topic."""
 
     time: Time
-    sink: QueryId
+    query: QueryId
     rows: int
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What a grouped collection arranges, as of a time: its rows without the columns of the group.
+class GroupRead:
+    """The rows of a grouped collection as of a time, without the columns of the group.
 
-    All of them, or those of some groups (``k0..``); a group with a null finds nothing, as in a comparison.
+    All of them, or those of `groups` (``k0..``); a group with a null matches nothing, as in a comparison.
     """
 
     collection: CollectionId
@@ -164,10 +192,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """The rows of a collection as of a time that have one of some keys (``k0..``); a key with a null finds nothing.
+class KeyRead:
+    """The rows of a collection as of a time with one of `keys` (``k0..``); a key with a null matches nothing.
 
-    They are found by the key's index, whatever else a statement asks of them.
+    They are read through the key's index, whatever else a statement filters by.
     """
 
     collection: CollectionId
@@ -175,8 +203,8 @@ class Named:
     keys: pa.Table
 
 
-Relation = tuple[CollectionId, Time] | Part | Named
-"""A collection as of a time, as a reader names it."""
+Relation = tuple[CollectionId, Time] | GroupRead | KeyRead
+"""What a statement reads under a name: a collection as of a time, whole or in part."""
 
 
 Period = tuple[int, int]
@@ -184,11 +212,11 @@ Period = tuple[int, int]
 
 
 KeyRange = tuple[Any, Any]
-"""The first encoded key, and the first that is not in it; None when there is none."""
+"""The first encoded key of a range, and the first beyond it; None when there is no bound."""
 
 
 PageSize = int | Callable[[], int]
-"""The rows of a page at most, or who says so before each: he may have learnt from the last how large rows are."""
+"""The most rows of a page, or a function that is called before each page and can adapt to the size of rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,36 +229,36 @@ class ChangeRange:
 
 
 class TickStage(Protocol):
-    """The half-done tick. Nothing of it is visible, and nothing of it survives, before `commit`.
+    """A tick in progress. Nothing of it is visible or durable before `commit`.
 
-    Work is grouped by query: `discard` forgets all that was staged for one, so that a failing query
-    leaves the others alone.
+    Work is grouped by query: `discard` drops all that was staged for one, so that a failing query does not affect the
+    others. What cannot be staged is a `StoreError`, and is not staged.
     """
 
     def upsert(self, query: QueryId, collection: CollectionId, rows: pa.Table) -> None:
         """Stage the last row per key (``present`` false deletes). Keys must be unique within `rows`.
 
-        A collection is written once per tick. What cannot be staged is a `StoreError`, and is not staged.
+        A collection is written once per tick.
         """
 
-    def merge(self, mergings: Sequence[Merging]) -> Mapping[QueryId, StoreError]:
-        """Stage partials into states, each once per tick, and the upserts of the collections that show them.
+    def merge(self, mergings: Sequence[StateMerge]) -> Mapping[QueryId, StoreError]:
+        """Stage partials into states, each once per tick, and the upserts of the collections derived from them.
 
-        All together, because what a few rows cost is hardly more for many queries than for one. What fails of a
-        query stages nothing of it, and is told by query; the others are staged.
+        All queries together, because a statement over a few rows costs hardly more for many queries than for one.
+        Returns the errors by query: nothing of those is staged, and all of the others.
         """
 
     def put(self, query: QueryId, state: StateId, rows: pa.Table, expired: pa.Table | None = None) -> None:
         """Stage the last row per key of a state (``present`` false deletes). Keys must be unique within `rows`.
 
-        Beside them the rows within the spans `expired` are deleted, but for the keys that `rows` has. A state is
-        put or merged once per tick. What cannot be staged is a `StoreError`, and is not staged.
+        Rows within the spans `expired` are deleted as well, except for keys in `rows`. A state is put or merged once
+        per tick.
         """
 
-    def append(self, query: QueryId, rows: pa.Table) -> None:
-        """Stage rows of a stream for the query's outbox, in their order; ``present`` may be left out."""
+    def enqueue(self, query: QueryId, rows: pa.Table) -> None:
+        """Stage rows of a stream for the query's outbox, in order; without ``present``, all are present."""
 
-    def owe(self, query: QueryId, collection: CollectionId) -> None:
+    def enqueue_changes(self, query: QueryId, collection: CollectionId) -> None:
         """Stage the collection's changes of this tick for the query's outbox."""
 
     def delta(self, collection: CollectionId) -> pa.Table:
@@ -240,89 +268,90 @@ class TickStage(Protocol):
         """Before and after of each key that this tick merges or puts in the state; b and a are state columns."""
 
     def lookup(self, collection: CollectionId, keys: pa.Table, at: Time | None = None) -> pa.Table:
-        """The committed rows of the given keys (``k0..``), now or as of a time: ``k0.., c0.., ts``."""
+        """The committed rows of some keys (``k0..``), now or as of a time: ``k0.., c0.., ts``."""
 
     def lookup_state(self, state: StateId, keys: pa.Table) -> pa.Table:
-        """The committed state of the given keys: ``k0.., c0.., ts``."""
+        """The committed state of some keys: ``k0.., c0.., ts``."""
 
     def lookup_groups(self, state: StateId, groups: pa.Table, within: Period | None = None) -> pa.Table:
-        """The committed elements of the given groups (``k0..``) of a grouped state: ``k0.., c0.., ts``.
+        """The committed elements of some groups (``k0..``) of a grouped state: ``k0.., c0.., ts``.
 
-        With `within`, those whose ``ts`` is in it.
+        With `within`, only those whose ``ts`` is in it.
         """
 
     def lookup_spans(self, state: StateId, spans: pa.Table) -> pa.Table:
         """The committed rows of a state within spans of time: ``k0.., c0.., ts``."""
 
-    def move(self, query: QueryId, moved: Sequence[Moved]) -> None:
-        """Stage how far a query has read."""
+    def move(
+        self,
+        query: QueryId,
+        ends: Sequence[EndOffset] = (),
+        placement: Placement | None = None,
+        *,
+        replayed_to: Time | None = None,
+    ) -> None:
+        """Stage a change of a query's position; what is not passed stays as it is."""
 
-    def remap(self, moved: Sequence[Moved]) -> None:
+    def remap(self, ends: Sequence[EndOffset]) -> None:
         """Stage which offsets become visible at this tick's time."""
 
     def discard(self, query: QueryId) -> None:
-        """Forget everything staged for a query."""
+        """Drop everything staged for a query."""
 
     def commit(self, time: Time) -> None:
         """Make everything staged durable and visible at `time`, all or nothing.
 
-        For each collection in it, `time` must be at least its upper and above the last time it was written at;
-        its upper becomes ``time + 1``, unless it is still being built. After an error all is as before, and
-        `commit` may be tried again.
+        For each collection in it, `time` must be at least its upper and above the last time it was written at. Its
+        upper becomes ``time + 1``, unless it is building. After an error nothing has changed, and `commit` may be
+        called again.
         """
 
     def abandon(self) -> None:
-        """Forget everything staged."""
+        """Drop everything staged."""
 
 
-class Store(Protocol):
-    """One durable store. Reads may come from any thread; ticks come from one."""
-
-    @property
-    def id(self) -> StoreId: ...
-
-    def close(self) -> None: ...
-
-    # -- objects -------------------------------------------------------------------------------------
+class StoreObjects(Protocol):
+    """The collections, states and outboxes of a store. Creating one that exists changes nothing, except as noted."""
 
     def create_collection(self, collection: CollectionId, layout: Layout, *, window_ms: int) -> None:
-        """Make an empty collection that is readable from its first `set_upper` on. Again: nothing happens.
-        Again with more value columns: it gets them, with NULL in all rows that it has had.
+        """Create an empty, building collection. One that exists gets the layout's further value columns, which are NULL
+        in all its rows.
 
-        Until then it is being built: ticks write it but leave its frontier at (0, 0). It keeps no history while
-        it is built, and can then be read from ``upper - 1`` on, unless `advance_since` said before where its
-        history starts.
+        While it is building its frontier is (0, 0) and it has no history; it is first readable at ``upper - 1``, unless
+        `advance_since` said before where its history starts.
         """
 
     def set_window(self, collection: CollectionId, window_ms: int) -> None:
-        """Keep history for so long behind upper from now on. What is forgotten already stays forgotten."""
+        """Change how far the implied since trails upper. What is forgotten stays forgotten."""
 
     def drop_collection(self, collection: CollectionId) -> None: ...
 
     def collections(self) -> Mapping[CollectionId, Layout]: ...
 
     def create_state(self, state: StateId, layout: Layout) -> None:
-        """Make an empty state. One with groups is only put, not merged. Again: nothing happens."""
+        """Create an empty state. A grouped one is put, never merged."""
 
     def drop_state(self, state: StateId) -> None: ...
 
     def states(self) -> Mapping[StateId, Layout]: ...
 
     def create_outbox(self, query: QueryId, layout: Layout) -> None:
-        """Make an empty outbox. Again: it gets the further value columns, with NULL in the rows that it has."""
+        """Create an empty outbox. One that exists gets further value columns, which are NULL in its rows."""
 
     def drop_outbox(self, query: QueryId) -> None: ...
 
     def queries(self) -> Set[QueryId]:
-        """Every query that has offsets or an outbox."""
+        """Every query that has a position or an outbox."""
 
     def forget_query(self, query: QueryId) -> None:
-        """Drop a query's offsets and its facts: those whose key starts with ``<query>/``."""
+        """Drop a query's position, and its facts: those whose key starts with ``<query>/``."""
 
-    # -- time ----------------------------------------------------------------------------------------
+
+class StoreTimes(Protocol):
+    """Time: what was committed, what is readable, and what is forgotten."""
 
     def last_time(self) -> Time:
-        """The greatest time that was committed or reserved: a new time must be above it after a restart."""
+        """The greatest time that was committed or reserved. After a restart, a new time must be above it."""
 
     def committed_time(self) -> Time:
         """The greatest time that was committed."""
@@ -331,126 +360,159 @@ class Store(Protocol):
         """Make durable that times up to `until` may have been handed to readers."""
 
     def frontier(self, collection: CollectionId) -> Frontier:
-        """Its upper is where `commit` or `set_upper` left it; it is 0 while it is being built."""
+        """Since and upper; (0, 0) while the collection is building."""
 
     def set_upper(self, collections: Sequence[CollectionId], upper: Time) -> None:
-        """Say that nothing more comes below `upper`. In memory until the next commit; never moves back."""
+        """Declare that no change below `upper` will follow. In memory until the next commit; never moves back."""
 
     def advance_since(self, collection: CollectionId, to: Time) -> None:
-        """Allow history before `to` to be forgotten. Never moves back, nor past upper; a hold keeps it where it is.
+        """Allow history before `to` to be forgotten. Never moves back, nor past upper, a hold or a pin.
 
-        Of a collection that is being built: keep history from `to` on, for when it becomes readable.
-        """
-
-    def hold(self, collection: CollectionId, at: Time) -> int:
-        """Keep `at` readable for a reader in this process until `release`; gives a token.
-
-        `ReadError` when it is below since already; it may be in the future.
-        """
-
-    def release(self, token: int) -> None: ...
-
-    def keep(self, hold: HoldId, on: Sequence[CollectionId], at: Time) -> None:
-        """Keep `at` readable on all these collections until `drop_kept`, also after a restart; durable on return.
-
-        In place of what the hold kept before. `ReadError` when it is below the since of one; it may be in the future.
-        A collection that is being built can be kept from where `advance_since` said that its history starts.
-        """
-
-    def move_kept(self, moves: Mapping[HoldId, Time]) -> Mapping[HoldId, ReadError]:
-        """Move holds, back too where since allows it, all in one transaction; durable on return.
-
-        A hold that cannot be moved stays, and is told why; the others are moved.
-        """
-
-    def drop_kept(self, holds: Sequence[HoldId]) -> None: ...
-
-    def kept(self) -> Mapping[HoldId, Kept]:
-        """Every hold. A collection that is dropped is in none."""
-
-    def pinned(self, hold: HoldId) -> Pinned:
-        """The superseded versions that `compact` could forget if it were not for this hold.
-
-        Of several holds at the same time none alone keeps anything. Bytes are those of the rows in memory, by a sample.
+        Of a building collection: its history starts at `to`.
         """
 
     def implied_since(self, collection: CollectionId) -> Time:
-        """Where since would be without any hold."""
+        """Where since would be without holds and pins."""
 
     def compact(self, *, limit: int) -> int:
-        """Forget at most `limit` superseded rows that no readable time needs; gives how many it forgot.
+        """Advance every since as far as windows, holds and pins allow, then forget at most `limit` superseded rows that
+        no readable time needs. Returns how many it forgot.
 
-        Before that, every since is brought as far as its collection's window and the holds allow. May also fold
-        the store's log, which makes ticks wait: call it regularly, best when there is nothing else to do.
+        It may also run a checkpoint, for which ticks wait: call it regularly, best when the store is idle.
         """
 
-    # -- ticks ---------------------------------------------------------------------------------------
+
+class StorePins(Protocol):
+    """Times that open readers of this process need."""
+
+    def pin(self, collection: CollectionId, at: Time) -> int:
+        """Keep `at` readable until `unpin` of the returned token.
+
+        `ReadError` when it is below since; it may be in the future.
+        """
+
+    def unpin(self, token: int) -> None: ...
+
+
+class StoreHolds(Protocol):
+    """SQL holds: named times that stay readable, also after a restart. Every change is durable on return."""
+
+    def put_hold(self, hold: HoldId, on: Sequence[CollectionId], at: Time) -> None:
+        """Create or replace a hold: keep `at` readable on all these collections.
+
+        `ReadError` when it is below the since of one; it may be in the future. A building collection can be held from
+        where `advance_since` said that its history starts.
+        """
+
+    def move_holds(self, moves: Mapping[HoldId, Time]) -> Mapping[HoldId, ReadError]:
+        """Move holds in one transaction, also back where since allows it.
+
+        Returns the errors by hold: those stay, and all others are moved.
+        """
+
+    def drop_holds(self, ids: Sequence[HoldId]) -> None: ...
+
+    def holds(self) -> Mapping[HoldId, StoredHold]:
+        """Every hold. A dropped collection is in none."""
+
+    def retained_by(self, hold: HoldId) -> RetainedHistory:
+        """The superseded versions that `compact` could forget without this hold.
+
+        Several holds at the same time retain nothing alone. Bytes are those of the rows in memory, estimated from a
+        sample.
+        """
+
+
+class StoreTicks(Protocol):
+    """Ticks and what they moved. Ticks come from one thread."""
 
     def stage(self) -> TickStage: ...
 
-    def positions(self, query: QueryId) -> Sequence[Position]: ...
+    def position(self, query: QueryId) -> QueryPosition:
+        """How far a query has come; `NEW_QUERY` when it was never moved."""
 
-    def remap_ends(self) -> Sequence[Moved]:
+    def remap_ends(self) -> Sequence[EndOffset]:
         """The end offset of every topic partition at the last tick."""
 
-    def remap_at(self, time: Time) -> Sequence[Moved]:
+    def remap_at(self, time: Time) -> Sequence[EndOffset]:
         """The end offsets that were visible at a time."""
 
-    # -- reading -------------------------------------------------------------------------------------
+
+class StoreReads(Protocol):
+    """Reads of collections, from any thread. A time that is not readable is a `ReadError`."""
 
     def snapshot(self, collection: CollectionId, at: Time, *, page: PageSize = 50_000) -> Iterator[pa.Table]:
         """The rows as of `at` (``k0.., c0.., ts``), in pages, each read in a transaction of its own.
 
-        The time is held from the first page to the last.
+        The time is pinned from the first page to the last.
         """
 
-    def find(self, part: Part) -> pa.Table:
-        """The rows of a part: ``k0.., c0.., ts``, where ``k0`` is the first key column behind the group."""
+    def read_groups(self, part: GroupRead) -> pa.Table:
+        """Rows of a grouped collection: ``k0.., c0.., ts``, where ``k0`` is the first key column after the group."""
 
     def changes(self, collection: CollectionId, after: Time, to: Time, keys: KeyRange | None = None) -> pa.Table:
         """Every change with ``after < time <= to``, ordered by time; of some keys, or of all."""
 
     def change_ranges(self, collection: CollectionId, after: Time, to: Time, *, rows: int) -> Sequence[ChangeRange]:
-        """How to read the same in parts of at most `rows`: whole ticks, or some keys of a tick that is larger."""
+        """Cut the same changes into ranges of at most `rows`: whole ticks, or some keys of a tick that is larger."""
 
     def change_times(self, collection: CollectionId, after: Time, to: Time) -> Sequence[Time]:
         """The times at which the collection changed, with ``after < time <= to``, in order."""
 
     def changed_at(self, collection: CollectionId) -> Time:
-        """The time of the last tick that changed the collection: nothing came after it."""
+        """The time of the last tick that changed the collection."""
 
     def count(self, collection: CollectionId) -> int:
-        """About how many rows the collection has now."""
+        """The approximate number of current rows."""
 
-    # -- outbox --------------------------------------------------------------------------------------
 
-    def owed(self) -> Sequence[Owed]: ...
+class StoreOutboxes(Protocol):
+    """Rows that are not published yet, and where the sink topics ended."""
 
-    def owed_rows(self, query: QueryId, time: Time) -> pa.Table:
-        """``present, k0.., c0.., ts`` in the order they were staged."""
+    def pending(self) -> Sequence[PendingRows]:
+        """What is pending, by time and query, oldest first."""
 
-    def settle(self, upto: Time, published: Sequence[Moved] = ()) -> None:
-        """Forget what is owed up to a time; `published` are the sink topics' end offsets then."""
+    def pending_rows(self, query: QueryId, time: Time) -> pa.Table:
+        """``present, k0.., c0.., ts`` in the order in which they were staged."""
 
-    def published_at(self, time: Time) -> Sequence[Moved]:
-        """The end offsets of the sink topics at the last `settle` up to a time that is not after `time`."""
+    def mark_published(self, upto: Mapping[QueryId, Time], ends: Sequence[EndOffset] = ()) -> None:
+        """Drop the pending rows of each outbox up to its time; `ends` are where their topics end then.
 
-    # -- small facts ---------------------------------------------------------------------------------
+        An outbox that was dropped meanwhile is no error.
+        """
+
+    def published_ends(self) -> Sequence[EndOffset]:
+        """The end offsets of the sink topics at the last `mark_published`."""
+
+
+class StoreFacts(Protocol):
+    """Small durable facts: a topic's id, a query's status."""
 
     def put(self, key: str, value: str | None) -> None:
-        """Keep a small fact durably (a topic's id, a query's status); None removes it."""
+        """Store a fact, durable on return; None removes it."""
 
     def get(self, key: str) -> str | None: ...
 
     def facts(self, prefix: str) -> Mapping[str, str]:
-        """The facts whose keys start with a text."""
+        """The facts whose keys start with a prefix."""
+
+
+class Store(
+    StoreObjects, StoreTimes, StorePins, StoreHolds, StoreTicks, StoreReads, StoreOutboxes, StoreFacts, Protocol
+):
+    """One durable store. Reads may come from any thread; ticks come from one."""
+
+    @property
+    def id(self) -> StoreId: ...
+
+    def close(self) -> None: ...
 
 
 class SqlReader(Protocol):
-    """Reads evaluated where the rows are."""
+    """Reads in SQL, evaluated by the store."""
 
     def evaluate(self, sql: str, relations: Mapping[str, Relation], parameters: Sequence[object] = ()) -> pa.Table:
-        """Run a SELECT of the reading dialect in which each named relation is a collection as of a time.
+        """Run a SELECT over named relations.
 
         A relation has the columns ``k0.., c0.., ts``. An error of the statement is a `ReadError`.
         """
@@ -458,8 +520,8 @@ class SqlReader(Protocol):
     def evaluate_tuples(
         self, sql: str, relations: Mapping[str, Relation], parameters: Sequence[object] = ()
     ) -> list[tuple[Any, ...]]:
-        """The same as plain values, for a few rows: a third of the time. Other than numbers, texts and booleans come
-        as the store's own kinds of values."""
+        """The same as plain values; for a few rows it takes a third of the time. Values other than numbers, texts and
+        booleans have the store's own types."""
 
     def evaluate_over(self, sql: str, tables: Mapping[str, pa.Table], parameters: Sequence[object] = ()) -> pa.Table:
-        """The same over Arrow tables that the caller has."""
+        """The same over Arrow tables of the caller."""

@@ -1,4 +1,4 @@
-"""Arrow at the border of a store: the schemas that `port` tells, and the cast to them."""
+"""Arrow at the border of a store: the schemas of `port`, and the cast to them."""
 
 from collections.abc import Sequence
 from functools import lru_cache

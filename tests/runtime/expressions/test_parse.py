@@ -77,7 +77,7 @@ def test_positions_say_where_a_node_begins() -> None:
         ("1st", 'a name cannot start with a digit: "1st"', "Write it in back-quotes: `1st`.", 1),
         ("a ? b", 'unexpected character "?"', None, 3),
         ("f((a + 1) => a)", "the parameters of a lambda must be names", None, 4),
-        ("a LIKE 'b' ESCAPE 'cc'", "an escape must be one character", None, 19),
+        ("a LIKE 'b' ESCAPE 'cc'", "ESCAPE must be a single character", None, 19),
     ],
 )
 def test_errors_of_named_expressions(text: str, message: str, hint: str | None, column: int) -> None:
@@ -122,8 +122,8 @@ def test_types(text: str, type_: object) -> None:
         ("DECIMAL(0, 0)", "the precision of a DECIMAL must be between 1 and 38, not 0"),
         ("DECIMAL(3, 4)", "the scale of a DECIMAL must be at most its precision: DECIMAL(3, 4)"),
         ("INT(3)", "type INT takes no parameters"),
-        ("DATE WITH TIME ZONE", "only TIMESTAMP can be WITH TIME ZONE"),
-        ("INT(STRING)", "only VARCHAR can be of a STRING"),
+        ("DATE WITH TIME ZONE", "only TIMESTAMP can be followed by WITH TIME ZONE"),
+        ("INT(STRING)", "only VARCHAR can be followed by (STRING)"),
     ],
 )
 def test_wrong_types(text: str, message: str) -> None:

@@ -8,11 +8,11 @@ import duckdb
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from holdfast.runtime.compiler.inference import type_of
+from holdfast.runtime.compiler.sql import render, renderable
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.physical import Dialect, arrow_type, duckdb_type, spark_type
-from holdfast.runtime.expressions.render import render, renderable
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
-from holdfast.runtime.expressions.typing import type_of
 from holdfast.types import Scalar, SqlType
 
 
@@ -50,7 +50,7 @@ def on_spark(
 
 
 def evaluated(spark: SparkSession, relation: Relation, expressions: Sequence[str]) -> list[list[Any]]:
-    """What expressions give on Spark for every row; one job for all."""
+    """The results of expressions on Spark for every row, in one job."""
     trees = [parse_expression(text) for text in expressions]
     texts = [render(tree, relation.scope, Dialect.SPARK) for tree in trees]
     return on_spark(spark, relation, texts, [type_of(tree, relation.scope) for tree in trees])
@@ -69,7 +69,7 @@ def on_duckdb(relation: Relation, texts: Sequence[str], types: Sequence[SqlType]
 
 
 def compare(spark: SparkSession, relation: Relation, expressions: Sequence[str]) -> list[str]:
-    """The differences between the engines, in words; expressions without a DuckDB form only run on Spark."""
+    """The differences between the engines, as text; expressions without a DuckDB form run only on Spark."""
     trees = [parse_expression(text) for text in expressions]
     scope = relation.scope
     types = [type_of(tree, scope) for tree in trees]
@@ -85,7 +85,7 @@ def compare(spark: SparkSession, relation: Relation, expressions: Sequence[str])
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equal, with NaN equal to itself and bytes in any dress."""
+    """Equal, with NaN equal to itself and bytes of any type."""
     if isinstance(a, float) and isinstance(b, float):
         return a == b or (a != a and b != b)
     if isinstance(a, list) and isinstance(b, list):
@@ -96,14 +96,14 @@ def same(a: Any, b: Any) -> bool:
 
 
 def unequal(spark: SparkSession, calls: Sequence[tuple[str, Any]]) -> list[str]:
-    """The calls over constants that do not give what is stated, in words; one job for all."""
+    """The calls over constants that do not return the expected values, as text; in one job."""
     scope = Scope(())
     trees = [parse_expression(call) for call, _ in calls]
     types = [type_of(tree, scope) for tree in trees]
     texts = [render(tree, scope, Dialect.SPARK) for tree in trees]
-    given = on_spark(spark, Relation((("A", Scalar.INTEGER),), [(1,)]), texts, types)
+    results = on_spark(spark, Relation((("A", Scalar.INTEGER),), [(1,)]), texts, types)
     return [
         f"{call} gives {found[0]!r}, not {expected!r}"
-        for (call, expected), found in zip(calls, given, strict=True)
+        for (call, expected), found in zip(calls, results, strict=True)
         if not same(found[0], expected)
     ]

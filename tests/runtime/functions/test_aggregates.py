@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from holdfast.errors import TypeMismatch, WrongObjectKind
+from holdfast.runtime.compiler.calls import BoundAggregate, bind_aggregate
 from holdfast.runtime.expressions import tree
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.physical import Dialect, NotRenderable, arrow_type, duckdb_type, spark_type
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
-from holdfast.runtime.functions.bound import BoundAggregate, bind_aggregate
 from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct, StructField
 
 from .engines import same

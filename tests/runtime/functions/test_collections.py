@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from holdfast.errors import BindError, TypeMismatch
+from holdfast.runtime.compiler.inference import type_of
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
-from holdfast.runtime.expressions.typing import type_of
 from holdfast.types import Array, Map, Scalar
 
 from .engines import unequal

@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from holdfast.errors import TypeMismatch
+from holdfast.runtime.compiler.sql import render
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.physical import Dialect
-from holdfast.runtime.expressions.render import render
 from holdfast.runtime.expressions.scope import Scope
 
 from .engines import unequal
@@ -143,5 +143,5 @@ def test_moments(spark: SparkSession) -> None:
 
 
 def test_a_month_has_no_fixed_length() -> None:
-    with pytest.raises(TypeMismatch, match="MONTHS is not a unit of a fixed length"):
+    with pytest.raises(TypeMismatch, match="MONTHS is not a unit of fixed length"):
         render(parse_expression("DATEADD(MONTHS, 1, DATE '2024-01-01')"), Scope(()), Dialect.SPARK)

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from holdfast.runtime.compiler.calls import bind_aggregate, bind_table_function
+from holdfast.runtime.compiler.inference import type_of
+from holdfast.runtime.compiler.sql import render, renderable
 from holdfast.runtime.expressions import tree
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.physical import Dialect, arrow_type, spark_type
-from holdfast.runtime.expressions.render import render, renderable
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
-from holdfast.runtime.expressions.typing import type_of
-from holdfast.runtime.functions.bound import bind_aggregate, bind_table_function
 from holdfast.runtime.functions.declaration import AggregateFunction, ScalarFunction, TableFunction
 from holdfast.runtime.functions.registry import functions
 from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct, StructField

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import UnknownFunction
-from holdfast.runtime.functions.later import KSQLDB
+from holdfast.runtime.functions.ksqldb_names import KSQLDB
 from holdfast.runtime.functions.reference import page
 from holdfast.runtime.functions.registry import function, functions
-from holdfast.server.entities import described_function, listed_functions
+from holdfast.server.descriptions import described_function
+from holdfast.server.listings import listed_functions
 
 PAGE = Path(__file__).parents[3] / "docs" / "functions.md"
 

@@ -1,4 +1,4 @@
-"""Hand-written plan documents: for every object of the vocabulary the least that is a plan."""
+"""Hand-written plan documents: a minimal plan for every object of the vocabulary."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from holdfast.runtime.plan import jsontext, shapes
-from holdfast.runtime.plan.forms import Shape
+from holdfast.runtime.plan import json_text, vocabulary
+from holdfast.runtime.plan.property_types import ObjectShape
 
 Json = Any
 
@@ -102,9 +102,9 @@ WINDOWS: Mapping[str, Json] = {
 
 @dataclass(frozen=True)
 class Sample:
-    """A whole document and the way to the object in it that has `shape`."""
+    """A document, and the path (`way`) to the object in it that has `shape`."""
 
-    shape: Shape
+    shape: ObjectShape
     document: Json
     way: tuple[str, ...]
 
@@ -124,7 +124,7 @@ class Sample:
         target.update(members)
         for name in [name for name, member in target.items() if member is ...]:
             del target[name]
-        return jsontext.write(document)
+        return json_text.write(document)
 
 
 def plan(*, step: Json = None, command: Json = None) -> Json:
@@ -140,14 +140,14 @@ def samples() -> Iterator[Sample]:
     """Every object of the vocabulary once."""
     here = ("queryPlan", "physicalPlan")
     for tag in STEPS:
-        yield Sample(shapes.STEP_SHAPES[tag], plan(step=step(tag)), here)
+        yield Sample(vocabulary.STEP_SHAPES[tag], plan(step=step(tag)), here)
     for tag, command in COMMANDS.items():
-        yield Sample(shapes.DDL_SHAPES[tag], plan(command={"@type": tag, **command}), ("ddlCommand",))
+        yield Sample(vocabulary.DDL_SHAPES[tag], plan(command={"@type": tag, **command}), ("ddlCommand",))
     for tag, window in WINDOWS.items():
         windowed = step("streamWindowedAggregateV1", windowExpression={"windowType": tag, **window})
-        yield Sample(shapes.WINDOW_SHAPES[tag], plan(step=windowed), (*here, "windowExpression"))
+        yield Sample(vocabulary.WINDOW_SHAPES[tag], plan(step=windowed), (*here, "windowExpression"))
         if tag == "TUMBLING":
-            yield Sample(shapes.WINDOW_TIME, plan(step=windowed), (*here, "windowExpression", "size"))
+            yield Sample(vocabulary.WINDOW_TIME, plan(step=windowed), (*here, "windowExpression", "size"))
     whole = plan(
         step=step(
             "windowedStreamSourceV1",
@@ -156,12 +156,12 @@ def samples() -> Iterator[Sample]:
         )
     )
     suppress = plan(step=step("tableSuppressV1"))
-    yield Sample(shapes.PLAN_SHAPES["ksqlPlanV1"], whole, ())
-    yield Sample(shapes.QUERY_PLAN, whole, ("queryPlan",))
-    yield Sample(shapes.STEP_PROPERTIES, whole, (*here, "properties"))
-    yield Sample(shapes.FORMATS, whole, (*here, "formats"))
-    yield Sample(shapes.FORMAT_INFO, whole, (*here, "formats", "keyFormat"))
-    yield Sample(shapes.FORMAT_PROPERTIES, whole, (*here, "formats", "keyFormat", "properties"))
-    yield Sample(shapes.TIMESTAMP_COLUMN, whole, (*here, "timestampColumn"))
-    yield Sample(shapes.WINDOW_INFO, whole, (*here, "windowInfo"))
-    yield Sample(shapes.REFINEMENT_INFO, suppress, (*here, "refinementInfo"))
+    yield Sample(vocabulary.PLAN_SHAPES["ksqlPlanV1"], whole, ())
+    yield Sample(vocabulary.QUERY_PLAN, whole, ("queryPlan",))
+    yield Sample(vocabulary.STEP_PROPERTIES, whole, (*here, "properties"))
+    yield Sample(vocabulary.FORMATS, whole, (*here, "formats"))
+    yield Sample(vocabulary.FORMAT_INFO, whole, (*here, "formats", "keyFormat"))
+    yield Sample(vocabulary.FORMAT_PROPERTIES, whole, (*here, "formats", "keyFormat", "properties"))
+    yield Sample(vocabulary.TIMESTAMP_COLUMN, whole, (*here, "timestampColumn"))
+    yield Sample(vocabulary.WINDOW_INFO, whole, (*here, "windowInfo"))
+    yield Sample(vocabulary.REFINEMENT_INFO, suppress, (*here, "refinementInfo"))

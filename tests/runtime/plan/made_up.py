@@ -1,4 +1,4 @@
-"""Plans that are made up: every step, in any tree, with each optional property absent, null or there."""
+"""Random plans: every step, in any tree, with each optional property absent, null or present."""
 
 from decimal import Decimal
 from functools import cache
@@ -6,11 +6,22 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from holdfast.runtime.plan.forms import Choice, Flag, Form, Many, Seconds, Shape, Tagged, Text, TextOr, Whole
-from holdfast.runtime.plan.presence import ABSENT
-from holdfast.runtime.plan.shapes import PLAN, STEP, STEP_SHAPES
+from holdfast.runtime.plan.optional import ABSENT
+from holdfast.runtime.plan.property_types import (
+    ChoiceType,
+    FlagType,
+    IntegerType,
+    ListType,
+    ObjectShape,
+    PropertyType,
+    SecondsType,
+    TaggedType,
+    TextOrType,
+    TextType,
+)
+from holdfast.runtime.plan.sql_text import EXPRESSION, NAMED_EXPRESSION, SCHEMA_TEXT, TYPE_TEXT, SqlText
 from holdfast.runtime.plan.steps import STEP_TYPES, FkTableTableJoin, JoinType, SourceStep
-from holdfast.runtime.plan.texts import EXPRESSION, NAMED_EXPRESSION, SCHEMA_TEXT, TYPE_TEXT, SqlText
+from holdfast.runtime.plan.vocabulary import PLAN, STEP, STEP_SHAPES
 from holdfast.runtime.plan.windows import Duration
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -30,38 +41,40 @@ SQL_TEXTS = {
 
 
 @cache
-def values(form: Form, *, flat: bool = False) -> st.SearchStrategy[Any]:
-    """What a field of this form may hold; flat trees have nothing but sources below their top."""
+def values(form: PropertyType, *, flat: bool = False) -> st.SearchStrategy[Any]:
+    """The values that a field of this type may have; flat trees have only sources below the root."""
     match form:
-        case Text():
+        case TextType():
             return TEXTS
         case SqlText():
             return st.sampled_from(SQL_TEXTS[form])
-        case Flag():
+        case FlagType():
             return st.booleans()
-        case Whole():
+        case IntegerType():
             return st.integers(0, 2**31)
-        case Seconds():
+        case SecondsType():
             return DURATIONS.map(Duration)
-        case Choice():
+        case ChoiceType():
             return st.sampled_from(list(form.names))
-        case Many():
+        case ListType():
             return st.lists(values(form.element), max_size=2).map(tuple)
-        case TextOr():
+        case TextOrType():
             return values(form.text) | values(form.other)
-        case Shape():
+        case ObjectShape():
             return objects(form)
-        case Tagged() if form is STEP:
+        case TaggedType() if form is STEP:
             return LEAVES if flat else STEPS
-        case Tagged():
+        case TaggedType():
             return st.one_of([objects(shape) for shape in form.shapes().values()])
     raise AssertionError(form)
 
 
 @cache
-def objects(shape: Shape, *, flat: bool = False) -> st.SearchStrategy[Any]:
+def objects(shape: ObjectShape, *, flat: bool = False) -> st.SearchStrategy[Any]:
     members = {
-        row.field: values(row.form, flat=flat) if row.required else st.just(ABSENT) | st.none() | values(row.form)
+        row.field: values(row.value_type, flat=flat)
+        if row.required
+        else st.just(ABSENT) | st.none() | values(row.value_type)
         for row in shape.properties
     }
     if shape.type is not FkTableTableJoin:

@@ -14,11 +14,23 @@ from holdfast.runtime.plan import steps
 from holdfast.runtime.plan.codec import decode, encode
 from holdfast.runtime.plan.ddl import DDL_TYPES, TypeText
 from holdfast.runtime.plan.document import Plan, QueryPlan
-from holdfast.runtime.plan.forms import Choice, Flag, Form, Many, Property, Seconds, Shape, Tagged, Text, TextOr, Whole
-from holdfast.runtime.plan.presence import Absent
-from holdfast.runtime.plan.shapes import DDL_SHAPES, STEP_SHAPES
+from holdfast.runtime.plan.optional import Absent
+from holdfast.runtime.plan.property_types import (
+    ChoiceType,
+    FlagType,
+    IntegerType,
+    ListType,
+    ObjectShape,
+    PropertyType,
+    SecondsType,
+    TaggedType,
+    TextOrType,
+    TextType,
+    WireProperty,
+)
+from holdfast.runtime.plan.sql_text import SqlText
 from holdfast.runtime.plan.steps import STEP_TYPES, ExpressionText, SchemaText, StreamFilter
-from holdfast.runtime.plan.texts import SqlText
+from holdfast.runtime.plan.vocabulary import DDL_SHAPES, STEP_SHAPES
 from holdfast.runtime.plan.windows import Duration
 
 from .documents import COMMANDS, KAFKA_JSON, STEPS, STREAM, Sample, plan, samples, step
@@ -60,7 +72,7 @@ def test_a_minimal_document_round_trips(sample: Sample):
 
 
 @pytest.mark.parametrize(("sample", "row"), REQUIRED)
-def test_a_missing_required_property_is_named(sample: Sample, row: Property):
+def test_a_missing_required_property_is_named(sample: Sample, row: WireProperty):
     error = refusal(sample.edited(**{row.name: ...}))
     assert error.message == f'property "{row.name}" of {sample.shape.name} is missing'
     assert error.detail is not None
@@ -68,7 +80,7 @@ def test_a_missing_required_property_is_named(sample: Sample, row: Property):
 
 
 @pytest.mark.parametrize(("sample", "row"), REQUIRED)
-def test_a_required_property_cannot_be_null(sample: Sample, row: Property):
+def test_a_required_property_cannot_be_null(sample: Sample, row: WireProperty):
     error = refusal(sample.edited(**{row.name: None}))
     assert error.message == f'property "{row.name}" of {sample.shape.name} cannot be null'
 
@@ -82,35 +94,35 @@ def test_an_unknown_property_is_named(sample: Sample):
 
 
 @pytest.mark.parametrize(("sample", "row"), OPTIONAL)
-def test_an_optional_property_may_be_null_and_stays_so(sample: Sample, row: Property):
+def test_an_optional_property_may_be_null_and_stays_so(sample: Sample, row: WireProperty):
     written = json.loads(encode(decode(sample.edited(**{row.name: None}))))
     assert written == json.loads(sample.edited(**{row.name: None}))
 
 
-WRONG: dict[type[Form], Any] = {
-    Text: 5,
+WRONG: dict[type[PropertyType], Any] = {
+    TextType: 5,
     SqlText: 5,
-    Flag: "true",
-    Whole: Decimal("1.5"),
-    Seconds: "1",
-    Choice: "NOPE",
-    Many: "x",
-    TextOr: 5,
-    Shape: [],
-    Tagged: "x",
+    FlagType: "true",
+    IntegerType: Decimal("1.5"),
+    SecondsType: "1",
+    ChoiceType: "NOPE",
+    ListType: "x",
+    TextOrType: 5,
+    ObjectShape: [],
+    TaggedType: "x",
 }
 
 
 @pytest.mark.parametrize(("sample", "row"), ROWS)
-def test_a_value_of_the_wrong_kind_is_named(sample: Sample, row: Property):
-    error = refusal(sample.edited(**{row.name: WRONG[type(row.form)]}))
+def test_a_value_of_the_wrong_kind_is_named(sample: Sample, row: WireProperty):
+    error = refusal(sample.edited(**{row.name: WRONG[type(row.value_type)]}))
     assert error.message.startswith(f'property "{row.name}" of {sample.shape.name} ')
     assert error.detail is not None
     assert error.detail.startswith(f"At {sample.path}.{row.name}")
 
 
 @pytest.mark.parametrize(("sample", "row"), ROWS)
-def test_every_row_fits_the_field_it_fills(sample: Sample, row: Property):
+def test_every_row_fits_the_field_it_fills(sample: Sample, row: WireProperty):
     owner: Any = sample.shape.type
     assert [row.field for row in sample.shape.properties] == [field.name for field in fields(owner)]
     (field,) = [field for field in fields(owner) if field.name == row.field]
@@ -118,26 +130,26 @@ def test_every_row_fits_the_field_it_fills(sample: Sample, row: Property):
     optional = Absent in get_args(hint)
     assert row.required is (field.default is MISSING)
     assert row.required is not optional
-    assert fits(row.form, hint)
+    assert fits(row.value_type, hint)
 
 
-def fits(form: Form, hint: Any) -> bool:
+def fits(form: PropertyType, hint: Any) -> bool:
     """Whether values of a form have the type that a field declares."""
     choices = [part for part in get_args(hint) if part not in (Absent, type(None))] if is_union(hint) else [hint]
-    if isinstance(form, TextOr):
+    if isinstance(form, TextOrType):
         texts = [part for part in choices if base(part) is str]
         rest = [part for part in choices if base(part) is not str]
         return all(fits(form.text, part) for part in texts) and all(fits(form.other, part) for part in rest)
-    if isinstance(form, Tagged):
+    if isinstance(form, TaggedType):
         return {shape.type for shape in form.shapes().values()} >= set(choices)
     (only,) = choices
-    plain = {Text: str, SqlText: str, Flag: bool, Whole: int, Seconds: Duration}
+    plain = {TextType: str, SqlText: str, FlagType: bool, IntegerType: int, SecondsType: Duration}
     match form:
-        case Choice():
+        case ChoiceType():
             return form.names is only and issubclass(only, StrEnum)
-        case Many():
+        case ListType():
             return get_origin(only) is tuple and fits(form.element, get_args(only)[0])
-        case Shape():
+        case ObjectShape():
             return form.type is only and is_dataclass(only)
         case _:
             return plain[type(form)] is base(only)
@@ -151,26 +163,26 @@ def base(hint: Any) -> Any:
     return hint.__supertype__ if isinstance(hint, NewType) else hint
 
 
-def texts_of(form: Form) -> Form:
+def texts_of(form: PropertyType) -> PropertyType:
     """The form of the texts that a property holds."""
     match form:
-        case TextOr():
+        case TextOrType():
             return form.text
-        case Many():
+        case ListType():
             return texts_of(form.element)
         case _:
             return form
 
 
-TEXTS = [case for case in ROWS if isinstance(texts_of(case.values[1].form), SqlText)]
+TEXTS = [case for case in ROWS if isinstance(texts_of(case.values[1].value_type), SqlText)]
 
 
 @pytest.mark.parametrize(("sample", "row"), TEXTS)
-def test_a_text_that_cannot_be_read_is_named(sample: Sample, row: Property):
+def test_a_text_that_cannot_be_read_is_named(sample: Sample, row: WireProperty):
     """Also the one bad element of a list, and whatever the text is: a schema, a type, an expression."""
-    form = texts_of(row.form)
+    form = texts_of(row.value_type)
     assert isinstance(form, SqlText)
-    many = isinstance(row.form.other if isinstance(row.form, TextOr) else row.form, Many)
+    many = isinstance(row.value_type.other if isinstance(row.value_type, TextOrType) else row.value_type, ListType)
     error = refusal(sample.edited(**{row.name: ["(1"] if many else "(1"}))
     named = f'property "{row.name}" of {sample.shape.name}'
     assert error.message.startswith(f"{'element 0 of ' if many else ''}{named} is not {form.kind}: ")
@@ -185,7 +197,7 @@ def test_every_text_of_sql_is_read():
         hints = get_type_hints(sample.shape.type)
         for row in sample.shape.properties:
             found = parts_of(hints[row.field]) & kinds
-            assert bool(found) == isinstance(texts_of(row.form), SqlText), (sample, row.name)
+            assert bool(found) == isinstance(texts_of(row.value_type), SqlText), (sample, row.name)
 
 
 @pytest.mark.parametrize(
@@ -303,12 +315,12 @@ def test_a_wrong_element_of_a_list_is_counted_from_zero():
     [
         (b"", "plan is not valid JSON\nDETAIL: Expecting value, at line 1, column 1."),
         (b"{} {}", "plan is not valid JSON\nDETAIL: Extra data, at line 1, column 4."),
-        (b'"\xff"', "plan is not valid UTF-8\nDETAIL: The byte at offset 1 is wrong."),
-        (b'"\\ud800"', "plan is not valid Unicode\nDETAIL: It has one half of a surrogate pair."),
+        (b'"\xff"', "plan is not valid UTF-8\nDETAIL: The byte at offset 1 is invalid."),
+        (b'"\\ud800"', "plan is not valid Unicode\nDETAIL: It contains an unpaired surrogate."),
         (b'{"a": 1, "a": 1}', 'plan is not valid JSON\nDETAIL: An object has the property "a" twice.'),
-        (b"NaN", "plan is not valid JSON\nDETAIL: NaN is not a number of JSON."),
-        (b"1e99999999999999999999", "plan is not valid JSON\nDETAIL: It has a number that is out of range."),
-        (b"1" * 5000, "plan is not valid JSON\nDETAIL: It has a number that is out of range."),
+        (b"NaN", "plan is not valid JSON\nDETAIL: NaN is not a JSON number."),
+        (b"1e99999999999999999999", "plan is not valid JSON\nDETAIL: It contains a number that is out of range."),
+        (b"1" * 5000, "plan is not valid JSON\nDETAIL: It contains a number that is out of range."),
         (b"[" * 100_000, "plan is nested too deeply"),
         (b"[]", "plan must be an object, not a list\nDETAIL: At $."),
         (b"{}", 'property "@type" of a plan is missing\nDETAIL: At $.@type.'),

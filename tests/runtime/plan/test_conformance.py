@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.runtime.plan import jsontext
+from holdfast.explain.text import explain
+from holdfast.runtime.plan import json_text
 from holdfast.runtime.plan.codec import decode, encode
-from holdfast.runtime.plan.explain import explain
 from holdfast.runtime.plan.steps import SinkStep, SourceStep, walk
 
 ROOT = Path(__file__).parents[3]
@@ -39,7 +39,7 @@ def parsed(text: str | bytes) -> Any:
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.jsonl")), ids=lambda file: file.stem)
 def test_plans_of_ksqldb_round_trip(file: Path):
     cases = [parsed(line) for line in file.read_text().splitlines()]
-    documents = {jsontext.write(plan): plan for case in cases for plan in case["plan"]}
+    documents = {json_text.write(plan): plan for case in cases for plan in case["plan"]}
     assert documents
     for text, document in documents.items():
         plan = decode(text)

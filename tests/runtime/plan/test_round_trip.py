@@ -6,12 +6,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast.explain.text import explain
 from holdfast.names import QueryId
 from holdfast.runtime.plan.codec import decode, encode
 from holdfast.runtime.plan.document import Plan, QueryPlan
-from holdfast.runtime.plan.explain import explain
-from holdfast.runtime.plan.shapes import STEP_SHAPES
 from holdfast.runtime.plan.steps import STEP_TYPES
+from holdfast.runtime.plan.vocabulary import STEP_SHAPES
 from holdfast.runtime.plan.windows import Duration, TimeUnit, WindowTime
 
 from .made_up import PLANS, objects

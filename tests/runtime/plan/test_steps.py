@@ -3,14 +3,14 @@
 import pytest
 
 from holdfast.runtime.plan.codec import decode
-from holdfast.runtime.plan.presence import ABSENT, given
+from holdfast.runtime.plan.optional import ABSENT, value_of
 from holdfast.runtime.plan.steps import Step, sources_of, walk
 
-from .documents import STEPS, STREAM, jsontext, plan, step
+from .documents import STEPS, STREAM, json_text, plan, step
 
 
 def physical_plan(document: object) -> Step:
-    found = decode(jsontext.write(plan(step=document))).query
+    found = decode(json_text.write(plan(step=document))).query
     assert found is not None
     return found.physical_plan
 
@@ -43,9 +43,9 @@ def test_key_expressions_are_a_list_however_they_were_written(tag: str, written:
 
 
 def test_absent_and_null_are_both_not_given():
-    assert given(ABSENT) is None
-    assert given(None) is None
-    assert given(0) == 0
+    assert value_of(ABSENT) is None
+    assert value_of(None) is None
+    assert value_of(0) == 0
     assert not ABSENT
     assert repr(ABSENT) == "ABSENT"
 

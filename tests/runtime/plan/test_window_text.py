@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.errors import PlanError
-from holdfast.runtime.plan.presence import ABSENT
+from holdfast.runtime.plan.optional import ABSENT
 from holdfast.runtime.plan.window_text import parse_window
 from holdfast.runtime.plan.windows import HoppingWindow, SessionWindow, TimeUnit, TumblingWindow, WindowTime
 
@@ -47,6 +47,6 @@ def test_a_window_is_read(text, window):
     ],
 )
 def test_what_is_no_window_is_refused_with_its_text(text):
-    with pytest.raises(PlanError, match="cannot be read") as refused:
+    with pytest.raises(PlanError, match="cannot be parsed") as refused:
         parse_window(text)
     assert text.strip() in str(refused.value)

@@ -5,11 +5,11 @@ from itertools import product
 import pytest
 
 from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats
-from holdfast.runtime.serdes.decoding import Decoder
-from holdfast.runtime.serdes.encoding import Encoder
+from holdfast.runtime.serdes.decoder import Decoder
+from holdfast.runtime.serdes.encoder import Encoder
 from holdfast.types import Column, Role, Scalar, Schema
 
-from .coding import array, decode, encode
+from .round_trip import array, decode, encode
 
 INFOS = {
     "JSON": FormatInfo(format="JSON", properties=FormatProperties()),

@@ -8,14 +8,23 @@ from decimal import Decimal as Number
 import pytest
 
 from holdfast.errors import NotSupported
-from holdfast.runtime.expressions.physical import arrow_type
-from holdfast.runtime.serdes.decoding import Decoder
-from holdfast.runtime.serdes.encoding import Encoder
+from holdfast.runtime.serdes.decoder import Decoder
+from holdfast.runtime.serdes.encoder import Encoder
 from holdfast.types import Array, Column, Decimal, Map, Role, Scalar, Schema
 
-from .coding import array, decode, encode, formats, values_of
+from .round_trip import (
+    BAD,
+    array,
+    case_id,
+    decode,
+    encode,
+    expected_json,
+    formats,
+    json_cases,
+    rewrite_json,
+    values_of,
+)
 
-BAD = object()
 JSON = formats("NONE", "JSON")
 MONEY, PRICE = Decimal(38, 10), Decimal(6, 2)
 TYPES = {
@@ -70,8 +79,7 @@ READ = {
                   "1700000000123.5": "1700000000123",
                   '"soon"': BAD},
 }  # fmt: skip
-CASES = [(name, given, written) for name, cases in READ.items() for given, written in cases.items()]
-CASES += [(name, "null", None) for name in TYPES]
+CASES = json_cases(READ)
 
 # Whole records, and the STRING column `A` read from them.
 RECORDS = {
@@ -98,25 +106,13 @@ RECORDS = {
 
 
 @pytest.fixture(scope="module")
-def read(engine, reader):
-    """By type and text, the whole JSON record that we write after reading it, or BAD."""
-    schema = values_of(**TYPES)
-    rows = decode(engine, Decoder(schema, JSON), [f'{{"{name}": {text}}}'.encode() for name, text, _ in CASES])
-    columns = {f"c{i}": rows.column(f"c{i}").cast(arrow_type(t)) for i, t in enumerate(TYPES.values())}
-    written = encode(reader, Encoder(schema, JSON), **columns).column("value").to_pylist()
-    bad = rows.column("bad").to_pylist()
-    return {
-        (name, text): BAD if b else w.decode()
-        for (name, text, _), b, w in zip(CASES, bad, written, strict=True)
-    }  # fmt: skip
+def rewritten(engine, reader):
+    return rewrite_json(engine, reader, TYPES, CASES)
 
 
-@pytest.mark.parametrize(("name", "text", "written"), CASES, ids=lambda value: "" if value is BAD else None)
-def test_a_value_is_read_and_written_as_documented(name, text, written, read):
-    if written is not BAD:
-        others = dict.fromkeys(TYPES, "null") | {name: text if written is None else written}
-        written = "{" + ",".join(f'"{other}":{shown}' for other, shown in others.items()) + "}"
-    assert read[name, text] == written
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_a_value_is_read_and_written_as_documented(case, rewritten):
+    assert rewritten[case[:2]] == expected_json(TYPES, case)
 
 
 def test_whole_records(engine):

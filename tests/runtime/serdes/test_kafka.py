@@ -6,11 +6,11 @@ import struct
 import pytest
 
 from holdfast.errors import NotSupported
-from holdfast.runtime.serdes.decoding import Decoder
-from holdfast.runtime.serdes.encoding import Encoder
+from holdfast.runtime.serdes.decoder import Decoder
+from holdfast.runtime.serdes.encoder import Encoder
 from holdfast.types import Scalar
 
-from .coding import array, decode, encode, formats, values_of
+from .round_trip import array, decode, encode, formats, values_of
 
 KAFKA = formats("NONE", "KAFKA")
 INTEGERS = [0, 1, -1, 255, 256, 2**31 - 1, -(2**31)]
@@ -67,5 +67,5 @@ def test_other_types_are_refused(type_):
 
 
 def test_several_columns_are_refused():
-    with pytest.raises(NotSupported, match="the KAFKA format holds a single column"):
+    with pytest.raises(NotSupported, match="the KAFKA format supports only a single column"):
         Decoder(values_of(A=Scalar.INTEGER, B=Scalar.INTEGER), KAFKA).sql("records", frozenset())

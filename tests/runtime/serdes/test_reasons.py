@@ -1,11 +1,11 @@
-"""Why a record cannot be decoded, as its reader is told."""
+"""Why a record cannot be decoded, as its reader sees it."""
 
 from collections.abc import Mapping
 
-from runtime.serdes.coding import formats, records
+from runtime.serdes.round_trip import formats, records
 
 from holdfast.runtime.plan.windows import WindowInfo, WindowType
-from holdfast.runtime.serdes.decoding import Decoder
+from holdfast.runtime.serdes.decoder import Decoder
 from holdfast.runtime.spark.engine import Engine, Round
 from holdfast.types import Array, Column, Decimal, Role, Scalar, Schema
 
@@ -19,18 +19,18 @@ COLUMNS = (
 )
 
 
-def check(engine: Engine, decoder: Decoder, told: Mapping[tuple[bytes | None, bytes | None], str]) -> None:
+def check(engine: Engine, decoder: Decoder, reasons: Mapping[tuple[bytes | None, bytes | None], str]) -> None:
     """Records, by key and value, are all undecodable, each for its reason."""
-    keys, values = zip(*told, strict=True)
+    keys, values = zip(*reasons, strict=True)
     inputs = Round({"records": records(values, keys)}, {})
     found = engine.select(decoder.reason_sql("records", frozenset(), 100), inputs).sort_by("off")
     rows = {(row["key"], row["value"]): row["reason"] for row in found.to_pylist()}
-    assert rows == dict(told)
-    assert found.column("total").unique().to_pylist() == [len(told)]
+    assert rows == dict(reasons)
+    assert found.column("total").unique().to_pylist() == [len(reasons)]
 
 
 def test_json(engine):
-    told = {
+    reasons = {
         b"": "the value is empty",
         b"\xff{}": "the value is not UTF-8",
         b"nonsense": "the value is not a JSON object",
@@ -44,45 +44,45 @@ def test_json(engine):
         b'{"P": 1.234}': 'column "P" cannot be read as DECIMAL(4, 2)',
     }
     decoder = Decoder(Schema((ID, *COLUMNS)), formats("KAFKA", "JSON"))
-    check(engine, decoder, {(KEY, value): reason for value, reason in told.items()})
+    check(engine, decoder, {(KEY, value): reason for value, reason in reasons.items()})
 
 
 def test_bare_json(engine):
     decoder = Decoder(Schema((ID, Column("N", Scalar.INTEGER))), formats("JSON", "JSON", unwrapped=True))
-    told = {
+    reasons = {
         (b"1", b"}"): "the value is not JSON",
         (b"x", b"1"): "the key is not JSON",
         (b'"x"', b"1"): 'column "ID" cannot be read as BIGINT',
     }
-    check(engine, decoder, told)
+    check(engine, decoder, reasons)
 
 
 def test_delimited(engine):
     columns = (Column("N", Scalar.INTEGER), Column("S", Scalar.STRING))
     decoder = Decoder(Schema((ID, *columns)), formats("KAFKA", "DELIMITED"))
-    told = {
+    reasons = {
         b"": "the value is empty",
         b"1": "the value has 1 fields for 2 columns",
         b"1,a,b": "the value has 3 fields for 2 columns",
-        b'1,"a': "the value has a quote out of place",
+        b'1,"a': "the value has a misplaced quote",
         b"1,\xff": "the value is not UTF-8",
         b"x,a": 'column "N" cannot be read as INTEGER',
     }
-    check(engine, decoder, {(KEY, value): reason for value, reason in told.items()})
+    check(engine, decoder, {(KEY, value): reason for value, reason in reasons.items()})
 
 
 def test_kafkas_own_serializers(engine):
     decoder = Decoder(Schema((ID, Column("S", Scalar.STRING))), formats("KAFKA", "KAFKA"))
-    told = {
-        (b"1", b"a"): 'the key is 1 bytes long, which column "ID" of type BIGINT is not',
+    reasons = {
+        (b"1", b"a"): 'the key has 1 bytes, but column "ID" of type BIGINT needs 8',
         (KEY, b"\xff"): "the value is not UTF-8",
     }
-    check(engine, decoder, told)
+    check(engine, decoder, reasons)
 
 
 def test_a_table_needs_keys_and_a_windowed_topic_windows(engine):
     table = Decoder(Schema((ID, *COLUMNS)), formats("KAFKA", "JSON"), keyed=True)
-    check(engine, table, {(None, b'{"N": 1}'): "the record has no key, which a row of a table needs"})
+    check(engine, table, {(None, b'{"N": 1}'): "the record has no key, but a row of a table needs one"})
     windowed = Decoder(
         Schema((ID, *COLUMNS)), formats("KAFKA", "JSON"), keyed=True, window=WindowInfo(type=WindowType.SESSION)
     )

@@ -1,4 +1,4 @@
-"""What programs look like: stages, what rides along, which rounds they run in. No Spark is needed to build."""
+"""What programs look like: stages, what rides along, which rounds they run in."""
 
 import pytest
 from runtime.driver import Driver
@@ -6,7 +6,8 @@ from runtime.driver import Driver
 from holdfast.errors import PlanError
 from holdfast.names import QueryId
 from holdfast.runtime.plan.codec import decode
-from holdfast.runtime.program import Append, MergeInto, ObjectInput, StateInput, TopicInput, Upsert
+from holdfast.runtime.program import Append, MergeInto, ObjectInput, SavedRows, TopicInput, Upsert
+from holdfast.runtime.spark.build import build_query
 
 SQL = """
 CREATE STREAM s (id STRING KEY, city STRING, n INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');
@@ -21,8 +22,8 @@ CREATE TABLE after_t AS SELECT id, n FROM t;
 
 
 @pytest.fixture
-def driver(tmp_path):
-    opened = Driver(None, tmp_path, SQL)
+def driver(engine):
+    opened = Driver(engine, SQL)
     yield opened
     opened.close()
 
@@ -36,15 +37,16 @@ def test_a_stream_is_one_stage_that_appends(driver):
 def test_a_projection_of_plain_columns_rides_along_with_the_merge(driver):
     (stage,) = driver.program("ALONG").stages
     assert isinstance(stage.action, MergeInto)
-    assert stage.action.along is not None
-    assert stage.action.along.having is not None
+    assert stage.action.projection is not None
+    assert stage.action.projection.having is not None
 
 
 def test_a_computed_projection_goes_back_to_spark(driver):
     first, second = driver.program("BACK").stages
     assert isinstance(first.action, MergeInto)
-    assert first.action.along is None
-    assert isinstance(second.inputs[0], StateInput)
+    assert first.action.projection is None
+    assert isinstance(second.inputs[0], SavedRows)
+    assert second.inputs[0].stage == 0
     assert isinstance(second.action, Upsert)
 
 
@@ -73,8 +75,8 @@ def test_readers_of_one_topic_that_read_it_alike_share_its_decoding(driver):
 
 
 def test_a_table_that_nobody_keeps_cannot_be_read(driver):
-    encoded = driver.catalog.queries[QueryId("CTAS_AFTER_T_7")].plan
-    assert decode(encoded).query.sources == ("T",)
+    plan = decode(driver.catalog.queries[driver.program("AFTER_T").query].plan).query
+    assert plan.sources == ("T",)
     driver.dataflow.remove(QueryId("TABLE_T"))
-    with pytest.raises(PlanError, match='reads topic "t" as a table that is not there'):
-        driver._query_program(encoded)
+    with pytest.raises(PlanError, match='reads topic "t" as a table that does not exist'):
+        build_query(plan, driver.dataflow)

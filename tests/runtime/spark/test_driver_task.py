@@ -1,4 +1,4 @@
-"""Rows that are handed over to a task arrive as they are, whatever they hold, and anew in each run."""
+"""Rows that are handed over to a task arrive as they are, whatever they hold, and again in each run."""
 
 import datetime
 import decimal
@@ -101,7 +101,7 @@ def test_nan_arrives(hand_over):
 
 def test_a_frame_that_is_kept_is_computed_once_a_run(tasks):
     task = tasks.task()
-    drawn = task.keep(task.input(pa.schema([("n", pa.int64())])).selectExpr("n", "rand() AS r"))
+    drawn = task.share(task.input(pa.schema([("n", pa.int64())])).selectExpr("n", "rand() AS r"))
     task.result(drawn.union(drawn).coalesce(1))
     runs = [task.run([pa.table({"n": [n]})]).to_pydict() for n in range(3)]
     assert [run["n"] for run in runs] == [[0, 0], [1, 1], [2, 2]]

@@ -51,7 +51,7 @@ def record(key: str, name: str | None, n: int | None) -> Record:
 
 @pytest.fixture
 def driver(engine: Engine, tmp_path):
-    made = Driver(engine, tmp_path, SOURCE)
+    made = Driver(engine, SOURCE, folder=tmp_path)
     yield made
     made.close()
 
@@ -90,7 +90,7 @@ def test_wrong_types_and_lengths_are_told(driver: Driver) -> None:
     assert values(driver, "P") == [b'{"O":null,"S":null}']
     reasons = {p.function: p.reason for p in outcome.problems}
     assert "x" in reasons["ODD"]
-    assert reasons["SHORT"] == "ValueError: it gave 0 values for 1 rows"
+    assert reasons["SHORT"] == "ValueError: returned 0 values for 1 rows"
 
 
 def test_what_is_not_a_column_makes_all_rows_null(driver: Driver) -> None:
@@ -105,9 +105,9 @@ def test_what_is_not_a_column_makes_all_rows_null(driver: Driver) -> None:
     outcome = driver.tick([record("a", "x", 1), record("b", "x", 2), record("c", "x", 3)])
     assert values(driver, "P") == [b'{"M":null,"W":null,"S":null}'] * 3
     assert {(p.function, p.reason, p.rows) for p in outcome.problems} == {
-        ("MEAN", "ValueError: it gave 1 values for 3 rows", 3),
-        ("WORD", "TypeError: it gave a str, not a column", 3),
-        ("SUM_OF", "TypeError: it gave a int, not a column", 3),
+        ("MEAN", "ValueError: returned 1 values for 3 rows", 3),
+        ("WORD", "TypeError: returned a str, not a column", 3),
+        ("SUM_OF", "TypeError: returned a int, not a column", 3),
     }
 
 

@@ -7,7 +7,7 @@ import math
 import pyarrow as pa
 import pytest
 
-from holdfast.runtime.spark.prepared import KEPT, Job, NotRepeatable, PreparedJobs
+from holdfast.runtime.spark.prepared import CACHED_JOBS, Job, NotRepeatable, PreparedJobs
 
 ROWS = pa.schema([("k", pa.string()), ("n", pa.int64())])
 
@@ -103,19 +103,19 @@ def test_nested_values_arrive_anew_in_each_run(prepared):
 
 
 def test_only_few_rows_are_taken(prepared):
-    assert prepared.takes({"t": rows(("a", 1))})
-    assert not prepared.takes({})
-    assert not prepared.takes({"t": rows(*[("a", 1)] * 1_001)})
-    assert not prepared.takes({"t": rows(("a" * 5_000_000, 1))})
-    assert prepared.takes({"t": pa.table({"l": [[1]]})})
+    assert prepared.accepts({"t": rows(("a", 1))})
+    assert not prepared.accepts({})
+    assert not prepared.accepts({"t": rows(*[("a", 1)] * 1_001)})
+    assert not prepared.accepts({"t": rows(("a" * 5_000_000, 1))})
+    assert prepared.accepts({"t": pa.table({"l": [[1]]})})
 
 
 def test_jobs_that_ran_longest_ago_are_forgotten_with_their_rows(sessions):
     prepared = PreparedJobs(sessions.small)
-    jobs = [Job(f"SELECT {i} AS i FROM t", (), (("t", ROWS),)) for i in range(KEPT + 1)]
+    jobs = [Job(f"SELECT {i} AS i FROM t", (), (("t", ROWS),)) for i in range(CACHED_JOBS + 1)]
     for job in jobs:
         prepared.run(job, {"t": rows(("a", 1))})
-    assert len(prepared._jobs) == KEPT
+    assert len(prepared._jobs) == CACHED_JOBS
     assert jobs[0] not in prepared._jobs
 
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from holdfast.catalog.commands import apply_plan
+from holdfast.catalog.fold import apply_plan
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.planner.commands import commands_for
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.plan.steps import Step
 from holdfast.runtime.spark.record_columns import reads_records, table_sources
-from holdfast.sql.bind import bind
-from holdfast.sql.parse import statements
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.syntax.parse import statements
 
 SETUP = """
 CREATE STREAM s (id STRING KEY, m INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');

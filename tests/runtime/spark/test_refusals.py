@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 
 import pytest
+from explain.plans import FOLDER, files, ours, stored
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from runtime.graph.plans import FOLDER, files, ours, stored
-from runtime.plan.documents import STEPS, jsontext, plan, step
+from runtime.plan.documents import STEPS, json_text, plan, step
 from runtime.plan.made_up import PLANS
 
 from holdfast.errors import HoldfastError, NotYetSupported, PlanError
@@ -30,7 +29,7 @@ class AnyTable:
         del topic
         return next((name for name in names if name != "ORDERS"), None)
 
-    def keeps(self, name: ObjectName) -> bool:
+    def is_maintained(self, name: ObjectName) -> bool:
         return name != "GONE"
 
     def is_over_topic(self, topic: TopicName, names: Sequence[ObjectName]) -> bool:
@@ -38,7 +37,7 @@ class AnyTable:
 
 
 def query_of(document: Json) -> QueryPlan:
-    found = decode(jsontext.write(document)).query
+    found = decode(json_text.write(document)).query
     assert found is not None
     return found
 
@@ -128,7 +127,9 @@ def test_too_many_names_for_a_key_are_refused():
     selected = step("streamSelectV1", keyColumnNames=["A", "B"])
     with pytest.raises(PlanError) as refused:
         build(query_of(plan(step=step("streamSinkV1", source=selected))))
-    assert str(refused.value) == ("a step names 2 key columns where there are 1\nDETAIL: It names A, B; the key is ID.")
+    assert str(refused.value) == (
+        "a step has 2 names for a key of 1 columns\nDETAIL: The names are A, B; the key columns are ID."
+    )
 
 
 def test_a_carried_column_that_is_not_there_is_refused():
@@ -138,21 +139,34 @@ def test_a_carried_column_that_is_not_there_is_refused():
         build(query_of(plan(step=step("tableSinkV1", source=selected))))
 
 
-def tried(query: QueryPlan) -> None:
-    """Build it; an error that is not for users is one of ours."""
-    with suppress(HoldfastError):
-        assert build(query).query == query.query_id
+def refusal_of(query: QueryPlan) -> HoldfastError | None:
+    """Why a plan is refused; None when it is built."""
+    try:
+        program = build(query)
+    except HoldfastError as refused:
+        return refused
+    assert program.query == query.query_id
+    assert program.stages
+    return None
+
+
+def is_for_users(refused: HoldfastError | None) -> bool:
+    return refused is None or bool(refused.message)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(PLANS)
-def test_no_plan_that_is_made_up_is_anything_but_built_or_refused(made_up: Plan):
+def test_a_made_up_plan_is_built_or_refused(made_up: Plan):
     query = decode(encode(made_up)).query
-    if query is not None:
-        tried(query)
+    assert query is None or is_for_users(refusal_of(query))
 
 
 QUERIES = [json.loads(encode(found)) for found in ours().values() if found.query is not None]
+
+
+def test_our_own_plans_are_built():
+    assert QUERIES
+    assert [refusal_of(query_of(document)) for document in QUERIES] == [None] * len(QUERIES)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
@@ -173,7 +187,7 @@ def test_a_good_plan_with_something_changed_is_built_or_refused(data: st.DataObj
         query = query_of(document)
     except PlanError:
         return
-    tried(query)
+    assert is_for_users(refusal_of(query))
 
 
 def members(value: Json) -> Iterator[tuple[Json, Any]]:
@@ -185,9 +199,13 @@ def members(value: Json) -> Iterator[tuple[Json, Any]]:
         yield from members(member)
 
 
+REFUSED = {"headers": 0, "source-table": 2}
+"""Files of ksqlDB with plans that the sources here, or this release, do not fit; how many of the others are built."""
+
+
 @pytest.mark.skipif(not FOLDER.is_dir(), reason=f"no conformance data in {FOLDER}")
 @pytest.mark.parametrize("file", files(), ids=lambda file: file.stem)
-def test_plans_of_ksqldb_are_built_or_refused(file):
-    for _, found in stored(file):
-        if found.query is not None:
-            tried(found.query)
+def test_plans_of_ksqldb_are_built(file):
+    queries = [found.query for _, found in stored(file) if found.query is not None]
+    built = sum(refusal_of(query) is None for query in queries)
+    assert built == REFUSED.get(file.stem, len(queries))

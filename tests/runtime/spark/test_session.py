@@ -7,7 +7,7 @@ import pytest
 from holdfast.runtime.spark.session import Sessions, java_options
 
 
-def test_options_of_the_user_stay_and_ours_are_told_once():
+def test_options_of_the_user_stay_and_ours_are_there_once():
     ours = "-XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
     end = "-XX:+ExitOnOutOfMemoryError -Dlog4j2.configurationFile="
     first = java_options("-Xss4m -XX:TieredStopAtLevel=1", Path("/a/log4j2.properties"))

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.runtime.store.duckdb import DuckDbStore, open_store, reading
+from holdfast.runtime.store.duckdb import DuckDbStore, open_store, read
 
 
 @pytest.fixture
@@ -17,11 +17,11 @@ def store(tmp_path: Path) -> Iterator[DuckDbStore]:
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How DuckDB ran each statement of a read."""
     found: list[str] = []
-    ran = reading._run
+    ran = read._run
 
     def run(cursor, sql, parameters, fetch):
         found.append(cursor.execute(f"EXPLAIN ANALYZE {sql}", list(parameters) or None).fetchall()[0][1])
         return ran(cursor, sql, parameters, fetch)
 
-    monkeypatch.setattr(reading, "_run", run)
+    monkeypatch.setattr(read, "_run", run)
     return found

@@ -1,4 +1,4 @@
-"""Small layouts, rows and readings that the store's tests share."""
+"""Small layouts, rows and reads that the store's tests share."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from holdfast.names import CollectionId, QueryId, StateId
 from holdfast.runtime.store import schemas
-from holdfast.runtime.store.port import Layout, Merge, Merging, RideAlong, Store, TickStage, Time
+from holdfast.runtime.store.port import Layout, Merge, StateMerge, StateProjection, Store, TickStage, Time
 from holdfast.types import Scalar
 
 QUERY = QueryId("Q")
@@ -22,7 +22,7 @@ SHOWN = CollectionId("shown")
 SHOWN_LAYOUT = Layout((Scalar.BIGINT,), (Scalar.BIGINT,))
 
 SUM_AND_LAST = Merge(initial=("0", "NULL"), merged=("s0 + p0", "coalesce(p1, s1)"))
-POSITIVE_TWICE = RideAlong(projection=("s0 * 2",), having="s0 > 0")
+POSITIVE_TWICE = StateProjection(columns=("s0 * 2",), having="s0 > 0")
 
 
 def upserts(layout: Layout, *rows: tuple[Any, ...]) -> pa.Table:
@@ -44,13 +44,13 @@ def partials(layout: Layout, *rows: tuple[Any, ...]) -> pa.Table:
 
 
 def merge(stage: TickStage, *merging: Any) -> None:
-    """Merge for one query (see `Merging`); raises what fails."""
-    for error in stage.merge([Merging(*merging)]).values():
+    """Merge for one query (see `StateMerge`); raises its error."""
+    for error in stage.merge([StateMerge(*merging)]).values():
         raise error
 
 
 def plain(table: pa.Table) -> list[tuple[Any, ...]]:
-    """The rows in an order of their own, to compare what has none."""
+    """The rows, sorted, to compare unordered results."""
     return sorted((tuple(row.values()) for row in table.to_pylist()), key=repr)
 
 
@@ -72,7 +72,7 @@ def parts_of_changes(store: Store, collection: CollectionId, after: int, to: int
 
 
 def apply(rows: Sequence[tuple[Any, ...]], changed: Sequence[tuple[Any, ...]], layout: Layout) -> list[tuple[Any, ...]]:
-    """A snapshot with changes applied to it, in the order of their times; every change must find what it changes."""
+    """A snapshot with changes applied to it, in order of time; every change must match the row that it changes."""
     keys, values = len(layout.key), len(layout.value)
     known = {row[:keys]: row[keys:] for row in rows}
     for time, *change in sorted(changed, key=lambda change: change[0]):
@@ -84,7 +84,7 @@ def apply(rows: Sequence[tuple[Any, ...]], changed: Sequence[tuple[Any, ...]], l
 
 
 def evaluate(sql: str, scope: Mapping[str, Any]) -> Any:
-    """What the model asks of SQL. A number of Python is a BIGINT here, as in the layouts above."""
+    """Evaluates SQL expressions for the model. Python integers are BIGINT, as in the layouts above."""
     typed = ", ".join(f"?::{'BIGINT' if name[1:] == '0' else 'VARCHAR'} AS {name}" for name in scope)
     source = f"(SELECT {typed})" if scope else "(SELECT 1)"
     [[value]] = duckdb.execute(f"SELECT {sql} FROM {source}", list(scope.values())).fetchall()

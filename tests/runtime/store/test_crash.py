@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.names import TopicName
 from holdfast.runtime.store.duckdb import open_store
-from holdfast.runtime.store.port import Moved, Time
+from holdfast.runtime.store.port import EndOffset, Time
 from tests.runtime.store.rows import QUERY, TABLE, snapshot
 
 TICKS = """
@@ -17,8 +17,8 @@ import os, signal, sys
 from pathlib import Path
 from holdfast.names import TopicName
 from holdfast.runtime.store.duckdb import open_store
-from holdfast.runtime.store.duckdb import committing
-from holdfast.runtime.store.port import Moved, Time
+from holdfast.runtime.store.duckdb import commit
+from holdfast.runtime.store.port import EndOffset, Time
 from tests.runtime.store.rows import LAYOUT, QUERY, TABLE, upserts
 
 store = open_store(Path(sys.argv[1]))
@@ -29,9 +29,9 @@ store.set_upper([TABLE], Time(1))
 def stage(number):
     tick = store.stage()
     tick.upsert(QUERY, TABLE, upserts(LAYOUT, *(((str(i),), (number, "x"), number) for i in range(number % 7 + 3))))
-    tick.owe(QUERY, TABLE)
-    tick.move(QUERY, [Moved(TopicName("t"), 0, number)])
-    tick.remap([Moved(TopicName("t"), 0, number)])
+    tick.enqueue_changes(QUERY, TABLE)
+    tick.move(QUERY, [EndOffset(TopicName("t"), 0, number)])
+    tick.remap([EndOffset(TopicName("t"), 0, number)])
     return tick
 
 where = sys.argv[2]
@@ -42,10 +42,10 @@ if where == "anywhere":
 stage(2).commit(Time(2))
 die = lambda: os.kill(os.getpid(), signal.SIGKILL)
 if where == "before":
-    after = committing._after
-    committing._after = lambda *args: die()
+    after = commit._after
+    commit._after = lambda *args: die()
 elif where == "after":
-    committing._remember = lambda *args: die()
+    commit._apply = lambda *args: die()
 stage(3).commit(Time(3))
 """
 
@@ -60,12 +60,12 @@ def last_tick(folder) -> int:
     number = store.last_time()
     upper = store.frontier(TABLE).upper
     assert upper == number + 1
-    assert [p.offset for p in store.positions(QUERY)] == [number]
-    assert store.remap_ends() == [Moved(TopicName("t"), 0, number)]
+    assert list(store.position(QUERY).offsets.values()) == [number]
+    assert store.remap_ends() == [EndOffset(TopicName("t"), 0, number)]
     touched = [row for row in snapshot(store, TABLE, number) if row[1] == number]
     assert len(touched) == number % 7 + 3
-    assert [(o.time, o.rows) for o in store.owed()][-1] == (number, number % 7 + 3)
-    assert store.owed_rows(QUERY, Time(number)).num_rows == number % 7 + 3
+    assert [(o.time, o.rows) for o in store.pending()][-1] == (number, number % 7 + 3)
+    assert store.pending_rows(QUERY, Time(number)).num_rows == number % 7 + 3
     assert {row[1] for row in snapshot(store, TABLE, number - 1)} <= set(range(number)) or number == 2
     store.close()
     return number
@@ -79,10 +79,10 @@ def test_killed_around_the_commit(tmp_path, where, expected):
 
 
 def test_killed_at_any_instant(tmp_path):
-    for round_, told in enumerate((5, 23, 48)):
+    for round_, lines in enumerate((5, 23, 48)):
         folder = tmp_path / str(round_)
         process = crash(folder, "anywhere")
-        reached = [int(process.stdout.readline()) for _ in range(told)][-1]
+        reached = [int(process.stdout.readline()) for _ in range(lines)][-1]
         process.kill()
         process.communicate()
         assert last_tick(folder) >= reached

@@ -10,9 +10,22 @@ import pytest
 from holdfast.errors import ReadError, StoreError
 from holdfast.names import CollectionId, QueryId, StateId, TopicName
 from holdfast.runtime.store import schemas
-from holdfast.runtime.store.duckdb import folding, open_store
-from holdfast.runtime.store.duckdb.bulk import LOOKED_UP
-from holdfast.runtime.store.port import Frontier, Layout, Merge, Merging, Moved, Named, Owed, RideAlong, Show, Time
+from holdfast.runtime.store.duckdb import open_store
+from holdfast.runtime.store.duckdb.disk import flush
+from holdfast.runtime.store.duckdb.disk.large import LOOKED_UP
+from holdfast.runtime.store.port import (
+    NEW_QUERY,
+    EndOffset,
+    Frontier,
+    KeyRead,
+    Layout,
+    Merge,
+    PendingRows,
+    StateMerge,
+    StateProjection,
+    StateView,
+    Time,
+)
 from holdfast.types import Array, Decimal, Map, Scalar, Struct, StructField
 from tests.runtime.store.rows import (
     LAYOUT,
@@ -98,14 +111,14 @@ def test_keys_of_every_type_are_found_again(store, type_):
     stage.abandon()
 
 
-@pytest.mark.parametrize("fold", [False, True])
-def test_rows_are_found_as_they_were(store, fold):
+@pytest.mark.parametrize("flushed", [False, True])
+def test_rows_are_found_as_they_were(store, flushed):
     make(store, window_ms=10**6)
     tick(store, 2, (("a",), (1, "x"), 0), (("b",), (1, "x"), 0))
     tick(store, 4, (("a",), (2, "y"), 1), (("c",), (5, "z"), 1))
     tick(store, 6, (("b",), None, 2))
-    if fold:
-        folding.fold_all(store._core)
+    if flushed:
+        flush.flush_all(store._core)
     stage = store.stage()
     keys = upserts(LAYOUT, *(((key,), (0, ""), 0) for key in ("a", "b", "c", "none"))).select(["k0"])
     for at in range(7):
@@ -144,7 +157,7 @@ def test_multi_column_keys_are_never_mixed_up(store):
     assert snapshot(store, TABLE, 3) == expected
     for i, pair in enumerate(pairs):
         asked = pa.table({f"k{n}": pa.array([part], pa.string()) for n, part in enumerate(pair)})
-        found = store.evaluate("SELECT k0, k1, c0 FROM t", {"t": Named(TABLE, Time(3), asked)})
+        found = store.evaluate("SELECT k0, k1, c0 FROM t", {"t": KeyRead(TABLE, Time(3), asked)})
         assert plain(found) == ([] if None in pair else [(*pair, -i)])
 
 
@@ -176,18 +189,18 @@ def test_a_discarded_query_leaves_the_others(store):
     store.create_state(TOTALS, TOTALS_LAYOUT)
     stage = store.stage()
     stage.upsert(QUERY, TABLE, upserts(LAYOUT, (("a",), (1, "x"), 0)))
-    stage.owe(QUERY, TABLE)
-    stage.move(QUERY, [Moved(TopicName("t"), 0, 7)])
+    stage.enqueue_changes(QUERY, TABLE)
+    stage.move(QUERY, [EndOffset(TopicName("t"), 0, 7)])
     stage.upsert(OTHER, CollectionId("other"), upserts(LAYOUT, (("b",), (1, "x"), 0)))
-    stage.append(OTHER, upserts(LAYOUT, (("b",), (1, "x"), 0)))
+    stage.enqueue(OTHER, upserts(LAYOUT, (("b",), (1, "x"), 0)))
     merge(stage, OTHER, TOTALS, partials(TOTALS_LAYOUT, ((1,), (5, "x"), 0)), SUM_AND_LAST)
-    stage.move(OTHER, [Moved(TopicName("t"), 0, 9)])
+    stage.move(OTHER, [EndOffset(TopicName("t"), 0, 9)])
     stage.discard(OTHER)
     stage.commit(Time(2))
     assert snapshot(store, TABLE, 2) == [("a", 1, "x", 0)]
     assert store.count(CollectionId("other")) == 0
-    assert store.owed() == [Owed(Time(2), QUERY, 1)]
-    assert store.positions(OTHER) == []
+    assert store.pending() == [PendingRows(Time(2), QUERY, 1)]
+    assert store.position(OTHER) == NEW_QUERY
     stage = store.stage()
     merge(stage, OTHER, TOTALS, partials(TOTALS_LAYOUT, ((1,), (5, "x"), 0)), SUM_AND_LAST)
     assert plain(stage.state_delta(TOTALS)) == [(1, False, None, None, None, True, 5, "x", 0)]
@@ -224,13 +237,15 @@ def several(store, n):
 def test_queries_that_merge_alike_are_staged_together_and_fail_apart(store):
     ids = several(store, 4)
     risky = Merge(initial=("0", "NULL"), merged=("s0 + p0", "NULL"))
-    plus_one = RideAlong(("s0 + 1",), None)
+    plus_one = StateProjection(("s0 + 1",), None)
     amounts = [1, 2**63 - 1, 3, -5]
     for time, expected in ((2, {}), (3, {QueryId("Q1")})):
         stage = store.stage()
         failures = stage.merge(
             [
-                Merging(query, state, partials(TOTALS_LAYOUT, ((7,), (amount, None), 0)), risky, Show(shown, plus_one))
+                StateMerge(
+                    query, state, partials(TOTALS_LAYOUT, ((7,), (amount, None), 0)), risky, StateView(shown, plus_one)
+                )
                 for (query, state, shown), amount in zip(ids, [1, 2, 3, -5] if time == 2 else amounts, strict=True)
             ]
         )
@@ -242,21 +257,21 @@ def test_queries_that_merge_alike_are_staged_together_and_fail_apart(store):
 
 def test_an_object_is_merged_once_in_a_tick(store):
     [(query, state, shown), (other, other_state, _)] = several(store, 2)
-    rows, show = partials(TOTALS_LAYOUT, ((1,), (5, None), 0)), Show(shown, RideAlong(("s0",), None))
+    rows, show = partials(TOTALS_LAYOUT, ((1,), (5, None), 0)), StateView(shown, StateProjection(("s0",), None))
     stage = store.stage()
     failures = stage.merge(
         [
-            Merging(query, state, rows, SUM_AND_LAST, show),
-            Merging(other, other_state, rows, SUM_AND_LAST, show),
-            Merging(OTHER, state, rows, SUM_AND_LAST),
+            StateMerge(query, state, rows, SUM_AND_LAST, show),
+            StateMerge(other, other_state, rows, SUM_AND_LAST, show),
+            StateMerge(OTHER, state, rows, SUM_AND_LAST),
         ]
     )
     assert failures.keys() == {other, OTHER}
-    assert stage.merge([Merging(OTHER, state, rows, SUM_AND_LAST)]).keys() == {OTHER}
+    assert stage.merge([StateMerge(OTHER, state, rows, SUM_AND_LAST)]).keys() == {OTHER}
     with pytest.raises(StoreError, match="already written"):
         stage.upsert(OTHER, shown, upserts(SHOWN_LAYOUT, ((1,), (5,), 0)))
     stage.discard(query)
-    assert stage.merge([Merging(OTHER, state, rows, SUM_AND_LAST, show)]) == {}
+    assert stage.merge([StateMerge(OTHER, state, rows, SUM_AND_LAST, show)]) == {}
     stage.commit(Time(2))
     assert snapshot(store, shown, 2) == [(1, 5, 0)]
 
@@ -267,7 +282,7 @@ def test_a_having_that_is_not_true_makes_the_row_absent(store):
     store.create_state(TOTALS, TOTALS_LAYOUT)
     for time, amount in ((2, 5), (3, -9), (4, 10)):
         stage = store.stage()
-        show = Show(TABLE, RideAlong(("k0 || ' has ' || s0",), "s0 > 0"))
+        show = StateView(TABLE, StateProjection(("k0 || ' has ' || s0",), "s0 > 0"))
         merge(stage, QUERY, TOTALS, partials(TOTALS_LAYOUT, ((1,), (amount, None), time)), SUM_AND_LAST, show)
         stage.commit(Time(time))
     assert [snapshot(store, TABLE, at) for at in (2, 3, 4)] == [[(1, "1 has 5", 2)], [], [(1, "1 has 6", 4)]]
@@ -279,20 +294,19 @@ def test_an_outbox_keeps_the_order_and_the_deletes_until_it_is_settled(tmp_path)
     store.create_outbox(QUERY, LAYOUT)
     tick(store, 2, (("a",), (1, "x"), 0))
     stage = store.stage()
-    stage.append(QUERY, upserts(LAYOUT, *(((str(i),), (i, "s"), i) for i in range(1000))))
+    stage.enqueue(QUERY, upserts(LAYOUT, *(((str(i),), (i, "s"), i) for i in range(1000))))
     stage.upsert(QUERY, TABLE, upserts(LAYOUT, (("a",), None, 77), (("never there",), None, 78)))
-    stage.owe(QUERY, TABLE)
+    stage.enqueue_changes(QUERY, TABLE)
     stage.commit(Time(3))
     store.close()
     store = open_store(tmp_path)
-    assert store.owed() == [Owed(Time(3), QUERY, 1001)]
-    rows = store.owed_rows(QUERY, Time(3)).to_pylist()
+    assert store.pending() == [PendingRows(Time(3), QUERY, 1001)]
+    rows = store.pending_rows(QUERY, Time(3)).to_pylist()
     assert [row["c0"] for row in rows[:1000]] == list(range(1000))
     assert rows[1000] == {"present": False, "k0": "a", "c0": None, "c1": None, "ts": 77}
-    store.settle(Time(3), [Moved(TopicName("sink"), 0, 1001)])
-    assert store.owed() == []
-    assert store.published_at(Time(3)) == [Moved(TopicName("sink"), 0, 1001)]
-    assert store.published_at(Time(2)) == []
+    store.mark_published({QUERY: Time(3)}, [EndOffset(TopicName("sink"), 0, 1001)])
+    assert store.pending() == []
+    assert store.published_ends() == [EndOffset(TopicName("sink"), 0, 1001)]
     store.close()
 
 
@@ -305,42 +319,42 @@ def test_small_things_survive_a_restart(tmp_path):
     store.reserve(Time(500))
     store.reserve(Time(400))
     stage = store.stage()
-    stage.move(QUERY, [Moved(TopicName("t"), p, 10 + p) for p in range(3)])
-    stage.remap([Moved(TopicName("it's"), 0, 4)])
+    stage.move(QUERY, [EndOffset(TopicName("t"), p, 10 + p) for p in range(3)])
+    stage.remap([EndOffset(TopicName("it's"), 0, 4)])
     stage.commit(Time(100))
     store.close()
     store = open_store(tmp_path)
     assert (store.get("Q/status"), store.get("topic t"), store.get("gone")) == ("running", "id 7", None)
     assert store.last_time() == 500
-    assert [(p.partition, p.offset) for p in store.positions(QUERY)] == [(0, 10), (1, 11), (2, 12)]
+    assert [(p, offset) for (_, p), offset in store.position(QUERY).offsets.items()] == [(0, 10), (1, 11), (2, 12)]
     assert store.remap_at(Time(99)) == []
-    assert store.remap_at(Time(100)) == store.remap_ends() == [Moved(TopicName("it's"), 0, 4)]
+    assert store.remap_at(Time(100)) == store.remap_ends() == [EndOffset(TopicName("it's"), 0, 4)]
     store.forget_query(QUERY)
     store.close()
     store = open_store(tmp_path)
-    assert (store.get("Q/status"), store.get("topic t"), store.positions(QUERY)) == (None, "id 7", [])
+    assert (store.get("Q/status"), store.get("topic t"), store.position(QUERY)) == (None, "id 7", NEW_QUERY)
     store.close()
 
 
-def test_a_long_ledger_is_rewritten_without_loss(tmp_path, monkeypatch):
-    monkeypatch.setattr("holdfast.runtime.store.duckdb.compaction.LEDGER_ENTRIES", 20)
+def test_a_long_log_is_rewritten_without_loss(tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.runtime.store.duckdb.compaction.WAL_ENTRIES", 20)
     store = open_store(tmp_path)
     make(store, window_ms=5)
     for time in range(2, 40):
         stage = store.stage()
         stage.upsert(QUERY, TABLE, upserts(LAYOUT, (("a",), (time, "x"), 0)))
-        stage.remap([Moved(TopicName("t"), 0, time)])
-        stage.move(QUERY, [Moved(TopicName("t"), 0, time)])
+        stage.remap([EndOffset(TopicName("t"), 0, time)])
+        stage.move(QUERY, [EndOffset(TopicName("t"), 0, time)])
         stage.commit(Time(time))
         store.compact(limit=100)
     frontier = store.frontier(TABLE)
-    assert store._core.ledger.size < 60
+    assert store._core.wal.size < 60
     store.close()
     store = open_store(tmp_path)
     assert store.frontier(TABLE) == frontier
     times = range(frontier.since, 40)
-    assert [store.remap_at(Time(at))[0].end_offset for at in times] == list(times)
-    assert store.positions(QUERY)[0].offset == 39
+    assert [store.remap_at(Time(at))[0].offset for at in times] == list(times)
+    assert store.position(QUERY).offsets[TopicName("t"), 0] == 39
     store.close()
 
 
@@ -353,8 +367,8 @@ def test_dropped_objects_are_gone_and_can_be_made_again(tmp_path):
     store.drop_collection(TABLE)
     store.drop_state(TOTALS)
     store.drop_outbox(QUERY)
-    assert (store.collections(), store.states(), store.owed()) == ({}, {}, [])
-    with pytest.raises(StoreError, match="no collection table"):
+    assert (store.collections(), store.states(), store.pending()) == ({}, {}, [])
+    with pytest.raises(StoreError, match='"table" does not exist in the store'):
         store.frontier(TABLE)
     make(store)
     store.close()
@@ -482,9 +496,9 @@ def test_changes_can_be_read_in_parts_of_any_size(store, page):
     tick(store, 5, (("2",), (0, "z"), 5), (("new",), (1, "z"), 5))
     pages = parts_of_changes(store, TABLE, 1, 5, page)
     assert max(len(p) for p in pages) <= page
-    told = [row for p in pages for row in plain(p)]
-    assert [row[0] for row in told] == sorted(row[0] for row in told)
-    assert sorted(told, key=repr) == sorted(changes(store, TABLE, 1, 5), key=repr)
+    read_back = [row for p in pages for row in plain(p)]
+    assert [row[0] for row in read_back] == sorted(row[0] for row in read_back)
+    assert sorted(read_back, key=repr) == sorted(changes(store, TABLE, 1, 5), key=repr)
     assert store.changed_at(TABLE) == 5
 
 

@@ -9,7 +9,8 @@ import duckdb
 import pytest
 
 from holdfast.errors import StoreError, StoreLocked
-from holdfast.runtime.store.duckdb import files, open_store, problems
+from holdfast.runtime.store.duckdb import errors, open_store
+from holdfast.runtime.store.duckdb.disk import files
 from holdfast.runtime.store.port import Time
 from tests.runtime.store.rows import LAYOUT, QUERY, TABLE, snapshot, upserts
 
@@ -23,15 +24,15 @@ sys.stdin.read()
 """
 
 
-def test_a_second_process_is_told_that_the_folder_is_taken(tmp_path):
+def test_a_second_process_gets_an_error_that_the_folder_is_taken(tmp_path):
     other = subprocess.Popen(
         [sys.executable, "-c", OPEN_AND_WAIT, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     try:
         assert other.stdout.readline() == b"open\n"
-        with pytest.raises(StoreLocked, match="another process has the data folder") as told:
+        with pytest.raises(StoreLocked, match="another process has the data folder") as raised:
             open_store(tmp_path)
-        assert str(other.pid) in told.value.detail
+        assert str(other.pid) in raised.value.detail
     finally:
         other.communicate(b"")
     open_store(tmp_path).close()
@@ -50,9 +51,9 @@ def test_a_newer_store_is_refused_and_left_alone(tmp_path):
     open_store(tmp_path).close()
     set_version(tmp_path, files.VERSION + 1)
     before = (tmp_path / files.FILE).read_bytes()
-    with pytest.raises(StoreError, match="newer release") as told:
+    with pytest.raises(StoreError, match="newer release") as raised:
         open_store(tmp_path)
-    assert told.value.hint
+    assert raised.value.hint
     assert (tmp_path / files.FILE).read_bytes() == before
 
 
@@ -119,11 +120,11 @@ def test_a_database_of_someone_else_is_refused(tmp_path):
         open_store(tmp_path)
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="cannot be opened") as told:
+    with pytest.raises(StoreError, match="cannot be opened") as raised:
         open_store(tmp_path / "file" / "folder")
-    assert "may be written" in told.value.hint
+    assert "may be written" in raised.value.hint
 
 
 @pytest.fixture
@@ -136,16 +137,16 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_full_disk_is_told_and_the_store_goes_on_when_there_is_room(small_disk):
+def test_a_full_disk_is_reported_and_the_store_goes_on_when_there_is_room(small_disk):
     store = open_store(small_disk)
     store.create_collection(TABLE, LAYOUT, window_ms=0)
     store.set_upper([TABLE], Time(1))
     commit(store, 5, ("a", 1))
     (small_disk / "filling").write_bytes(b"x" * (free_bytes(small_disk) - 100_000))
     for _ in range(2):
-        with pytest.raises(StoreError, match="disk of the data folder is full") as told:
+        with pytest.raises(StoreError, match="disk of the data folder is full") as raised:
             commit(store, 6, *((f"key {i}" * 20, i) for i in range(20_000)))
-        assert "goes on by itself" in told.value.hint
+        assert "goes on by itself" in raised.value.hint
         assert snapshot(store, TABLE, 5) == [("a", 1, "x", 0)]
     (small_disk / "filling").unlink()
     commit(store, 7, ("b", 2))
@@ -158,7 +159,7 @@ def test_a_full_disk_is_told_and_the_store_goes_on_when_there_is_room(small_disk
 
 
 def test_a_full_disk_that_ended_the_store_asks_for_a_restart():
-    full = problems.told(duckdb.FatalException("the database has been invalidated: No space left on device"))
+    full = errors.translate(duckdb.FatalException("the database has been invalidated: No space left on device"))
     assert full.message == "the disk of the data folder is full"
     assert "start the server again" in full.hint
 
@@ -191,8 +192,8 @@ def test_the_files_of_a_store_that_runs_on_can_be_copied(tmp_path):
     commit_many(store, range(rows), at=1)
     commit_many(store, range(0, rows, 3), at=2)
     expected = snapshot(store, TABLE, 2)
-    kept = store.keep_files()
-    # Enough that DuckDB writes blocks before a commit, and would fold its log.
+    kept = store.pin_files()
+    # Enough that DuckDB writes blocks before a commit, and would run a checkpoint.
     for at in range(3, 7):
         commit_many(store, range(at, 2 * rows, 2), at=at)
         store.compact(limit=rows)
@@ -202,7 +203,7 @@ def test_the_files_of_a_store_that_runs_on_can_be_copied(tmp_path):
             (tmp_path / "copy" / file.name).write_bytes(source.read(size))
     log_while_kept = store.sizes()["log"]
     later = snapshot(store, TABLE, 6)
-    store.release_files()
+    store.unpin_files()
     store.close()
     assert log_while_kept > 0
 
@@ -223,16 +224,16 @@ def commit_many(store, keys, *, at):
     store.set_upper([TABLE], Time(at + 1))
 
 
-def test_a_log_is_not_folded_while_files_are_kept(tmp_path, monkeypatch):
+def test_no_checkpoint_runs_while_files_are_pinned(tmp_path, monkeypatch):
     monkeypatch.setattr("holdfast.runtime.store.duckdb.store.CHECKPOINT_BYTES", 0)
     store = open_store(tmp_path)
     store.create_collection(TABLE, LAYOUT, window_ms=1_000)
-    store.keep_files()
+    store.pin_files()
     before = (tmp_path / files.FILE).read_bytes()
     commit_many(store, range(10), at=1)
     store.compact(limit=10)
     assert (tmp_path / files.FILE).read_bytes() == before
-    store.release_files()
+    store.unpin_files()
     store.compact(limit=10)
     assert store.sizes()["log"] == 0
     store.close()

@@ -12,8 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from holdfast.errors import StoreError
 from holdfast.names import QueryId, StateId
-from holdfast.runtime.store.duckdb import DuckDbStore, compaction, core, elements, folding, open_store, small
+from holdfast.runtime.store.duckdb import DuckDbStore, compaction, core, open_store
 from holdfast.runtime.store.duckdb import stage as stage_
+from holdfast.runtime.store.duckdb.disk import flush
+from holdfast.runtime.store.duckdb.memtable import elements, small
 from holdfast.runtime.store.memory import MemoryStore
 from holdfast.runtime.store.port import Layout, Merge, Store, Time
 from holdfast.types import Scalar
@@ -68,16 +70,16 @@ class GroupsMachine(RuleBasedStateMachine):
         largest_small=st.sampled_from([0, 2, 2_000]),
         loaded=st.sampled_from([0, 10_000]),
         remembered=st.sampled_from([0, 3, 10_000]),
-        folded=st.sampled_from([2, 256]),
+        flushed=st.sampled_from([2, 256]),
         memory=st.sampled_from([1, 3, 1_000]),
     )
-    def open(self, largest_small: int, loaded: int, remembered: int, folded: int, memory: int) -> None:
-        # Ticks of both sizes, on tables that are read whole, by group or by key, folded soon or late.
+    def open(self, largest_small: int, loaded: int, remembered: int, flushed: int, memory: int) -> None:
+        # Ticks of both sizes, on tables that are read whole, by group or by key, flushed soon or late.
         self.patched = pytest.MonkeyPatch()
         self.patched.setattr(stage_, "SMALL", largest_small)
         self.patched.setattr(small, "LOADED", loaded)
-        self.patched.setattr(elements, "REMEMBERED", remembered)
-        self.patched.setattr(compaction, "FOLDED_TICKS", folded)
+        self.patched.setattr(elements, "LEARNT", remembered)
+        self.patched.setattr(compaction, "FLUSHED_TICKS", flushed)
         self.patched.setattr(core.Core, "allowance", lambda _: memory)
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-groups-"))
         self.duck: Store = open_store(self.folder)
@@ -135,14 +137,14 @@ class GroupsMachine(RuleBasedStateMachine):
         self.duck = open_store(self.folder)
 
     @rule()
-    def fold(self) -> None:
-        with self.duck._core.writing:
-            folding.fold_all(self.duck._core)
+    def flush_tables(self) -> None:
+        with self.duck._core.write_lock:
+            flush.flush_all(self.duck._core)
 
     @rule()
     def memory_keeps_only_what_it_must(self) -> None:
         for target in self.duck._core.objects.states.values():
-            target.recent.limit(0)
+            target.memtable.limit(0)
 
     @rule()
     def compact(self) -> None:
@@ -249,9 +251,9 @@ def test_rows_that_memory_knows_stay_known_while_others_are_learnt(any_store, mo
     stage.put(QUERY, LAST, rows)
     stage.commit(Time(1))
     if isinstance(any_store, DuckDbStore):
-        with any_store._core.writing:
-            folding.fold_all(any_store._core)
-        any_store._core.objects.state(LAST).recent.clear()
+        with any_store._core.write_lock:
+            flush.flush_all(any_store._core)
+        any_store._core.objects.state(LAST).memtable.clear()
     for asked in ([0, 1, 2], [2, 3], [0, 3, 4, 5]):
         stage = any_store.stage()
         found = stage.lookup_state(LAST, pa.table({"k0": pa.array(asked, pa.int64())}))

@@ -13,10 +13,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from holdfast.errors import ReadError, StoreError
 from holdfast.names import HoldId, QueryId, TopicName
 from holdfast.runtime.store import schemas
-from holdfast.runtime.store.duckdb import compaction, folding, open_store, small
+from holdfast.runtime.store.duckdb import compaction, open_store
 from holdfast.runtime.store.duckdb import stage as stage_
+from holdfast.runtime.store.duckdb.disk import flush
+from holdfast.runtime.store.duckdb.memtable import small
 from holdfast.runtime.store.memory import MemoryStore
-from holdfast.runtime.store.port import Moved, Part, Show, Time
+from holdfast.runtime.store.port import EndOffset, GroupRead, Placement, StateView, Time
 from tests.runtime.store.rows import (
     LAYOUT,
     PAIRS,
@@ -71,14 +73,14 @@ class StoreMachine(RuleBasedStateMachine):
         window=st.sampled_from([0, 3, 20]),
         largest_small=st.sampled_from([0, 2, 2_000]),
         loaded=st.sampled_from([0, 10_000]),
-        folded=st.sampled_from([2, 256]),
+        flushed=st.sampled_from([2, 256]),
     )
-    def open(self, window: int, largest_small: int, loaded: int, folded: int) -> None:
-        # Ticks of both sizes, on tables that are read whole or by key, folded soon or late.
+    def open(self, window: int, largest_small: int, loaded: int, flushed: int) -> None:
+        # Ticks of both sizes, on tables that are read whole or by key, flushed soon or late.
         self.patched = pytest.MonkeyPatch()
         self.patched.setattr(stage_, "SMALL", largest_small)
         self.patched.setattr(small, "LOADED", loaded)
-        self.patched.setattr(compaction, "FOLDED_TICKS", folded)
+        self.patched.setattr(compaction, "FLUSHED_TICKS", flushed)
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-laws-"))
         self.duck = open_store(self.folder)
         self.model = MemoryStore(evaluate)
@@ -108,14 +110,15 @@ class StoreMachine(RuleBasedStateMachine):
         stages = [store.stage() for store in self.stores()]
         for stage in stages:
             stage.upsert(QUERY, TABLE, upserts(LAYOUT, *(((k,), v, ts) for k, (v, ts) in rows.items())))
-            stage.owe(QUERY, TABLE)
-            stage.owe(OTHER, TABLE)
-            stage.append(OTHER, upserts(LAYOUT, ((str(self.now),), (self.now, "x"), 0)))
+            stage.enqueue_changes(QUERY, TABLE)
+            stage.enqueue_changes(OTHER, TABLE)
+            stage.enqueue(OTHER, upserts(LAYOUT, ((str(self.now),), (self.now, "x"), 0)))
             stage.upsert(OTHER, PAIRS, upserts(PAIRS_LAYOUT, *((k, v, ts) for k, (v, ts) in pairs.items())))
             totalled = partials(TOTALS_LAYOUT, *(((k,), v, ts) for k, (v, ts) in totals.items()))
-            merge(stage, TOTALLING, TOTALS, totalled, SUM_AND_LAST, Show(SHOWN, POSITIVE_TWICE))
-            stage.move(QUERY, [Moved(TopicName("t"), 0, self.now)])
-            stage.remap([Moved(TopicName("t"), 0, self.now)])
+            merge(stage, TOTALLING, TOTALS, totalled, SUM_AND_LAST, StateView(SHOWN, POSITIVE_TWICE))
+            placement = list(Placement)[self.now % len(Placement)]
+            stage.move(QUERY, [EndOffset(TopicName("t"), 0, self.now)], placement, replayed_to=Time(self.now // 2))
+            stage.remap([EndOffset(TopicName("t"), 0, self.now)])
         if checkpoint:
             self.duck._core.checkpoint(beyond=-1)
         deltas = [[plain(stage.delta(id_)) for id_ in LAYOUTS] + [plain(stage.state_delta(TOTALS))] for stage in stages]
@@ -168,7 +171,7 @@ class StoreMachine(RuleBasedStateMachine):
         if frontier.since == upper:
             return
         expected = snapshot(self.model, id_, upper - 1)
-        held = self.model.hold(id_, Time(upper - 1))  # as the pages of the store under test do
+        held = self.model.pin(id_, Time(upper - 1))  # as the pages of the store under test do
         found: list[tuple] = []
         for part in self.duck.snapshot(id_, Time(upper - 1), page=page):
             assert 0 < part.num_rows <= page
@@ -177,7 +180,7 @@ class StoreMachine(RuleBasedStateMachine):
                 self.next_time(1)
                 self.run_tick(rows, pairs, totals, ())
                 self.compact(100)
-        self.model.release(held)
+        self.model.unpin(held)
         assert sorted(found, key=repr) == expected
 
     # -- time ----------------------------------------------------------------------------------------
@@ -200,7 +203,7 @@ class StoreMachine(RuleBasedStateMachine):
         tokens = []
         for store in self.stores():
             try:
-                tokens.append(store.hold(id_, at))
+                tokens.append(store.pin(id_, at))
             except ReadError:
                 tokens.append(None)
         assert (tokens[0] is None) == (tokens[1] is None)
@@ -211,28 +214,28 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(place=st.integers(0, 100))
     def release(self, place) -> None:
         for store, token in zip(self.stores(), self.holds.pop(place % len(self.holds)), strict=True):
-            store.release(token)
+            store.unpin(token)
 
     @rule(hold=HOLDS, ids=st.sets(COLLECTIONS, min_size=1), step=st.integers(-10, 3))
     def keep(self, hold, ids, step) -> None:
         refused = []
         for store in self.stores():
             try:
-                store.keep(hold, sorted(ids), Time(max(0, self.now + step)))
+                store.put_hold(hold, sorted(ids), Time(max(0, self.now + step)))
                 refused.append(False)
             except ReadError:
                 refused.append(True)
         assert refused[0] == refused[1]
 
     @rule(moves=st.dictionaries(HOLDS, st.integers(-10, 3)))
-    def move_kept(self, moves) -> None:
-        there = {hold: Time(max(0, self.now + step)) for hold, step in moves.items() if hold in self.model.kept()}
-        assert self.duck.move_kept(there).keys() == self.model.move_kept(there).keys()
+    def move_holds(self, moves) -> None:
+        there = {hold: Time(max(0, self.now + step)) for hold, step in moves.items() if hold in self.model.holds()}
+        assert self.duck.move_holds(there).keys() == self.model.move_holds(there).keys()
 
     @rule(holds=st.lists(HOLDS, max_size=2))
-    def drop_kept(self, holds) -> None:
+    def drop_holds(self, holds) -> None:
         for store in self.stores():
-            store.drop_kept(holds)
+            store.drop_holds(holds)
 
     @rule(id_=COLLECTIONS, window=st.sampled_from([0, 3, 20]))
     def set_window(self, id_, window) -> None:
@@ -247,7 +250,7 @@ class StoreMachine(RuleBasedStateMachine):
     def reopen(self) -> None:
         for pair in self.holds:
             for store, token in zip(self.stores(), pair, strict=True):
-                store.release(token)
+                store.unpin(token)
         self.holds.clear()
         id_ = self.duck.id
         self.duck.close()
@@ -258,14 +261,14 @@ class StoreMachine(RuleBasedStateMachine):
             self.model.collection(collection).wanted = Time(0)
 
     @rule()
-    def fold(self) -> None:
-        with self.duck._core.writing:
-            folding.fold_all(self.duck._core)
+    def flush_tables(self) -> None:
+        with self.duck._core.write_lock:
+            flush.flush_all(self.duck._core)
 
     @rule()
     def memory_keeps_only_what_it_must(self) -> None:
         for target in (*self.duck._core.objects.collections.values(), *self.duck._core.objects.states.values()):
-            target.recent.limit(0)
+            target.memtable.limit(0)
 
     @rule(totals=total_rows)
     def a_crash_loses_nothing(self, totals) -> None:
@@ -273,10 +276,12 @@ class StoreMachine(RuleBasedStateMachine):
         with tempfile.TemporaryDirectory() as folder:
             found = Path(shutil.copytree(self.folder, Path(folder) / "copy", ignore=shutil.ignore_patterns("spill")))
             copy = open_store(found)
-            assert copy.owed() == self.model.owed()
-            assert copy.kept() == self.model.kept()
-            for owed in self.model.owed()[-3:]:
-                assert plain(copy.owed_rows(owed.sink, owed.time)) == plain(self.model.owed_rows(owed.sink, owed.time))
+            assert copy.pending() == self.model.pending()
+            assert copy.holds() == self.model.holds()
+            for pending in self.model.pending()[-3:]:
+                assert plain(copy.pending_rows(pending.query, pending.time)) == plain(
+                    self.model.pending_rows(pending.query, pending.time)
+                )
             for id_ in LAYOUTS:
                 frontier, known = copy.frontier(id_), self.model.frontier(id_)
                 given = [at for of, at in self.answers if of == id_ and frontier.since <= at < frontier.upper]
@@ -299,10 +304,10 @@ class StoreMachine(RuleBasedStateMachine):
                 stage.abandon()
             copy.close()
 
-    @rule(upto=st.integers(0, 3))
-    def settle(self, upto) -> None:
+    @rule(upto=st.integers(0, 3), query=st.sampled_from([QUERY, OTHER]))
+    def settle(self, upto, query) -> None:
         for store in self.stores():
-            store.settle(Time(max(0, self.now - upto)), [Moved(TopicName("sink"), 0, self.now)])
+            store.mark_published({query: Time(max(0, self.now - upto))}, [EndOffset(TopicName("sink"), 0, self.now)])
 
     # -- the laws ------------------------------------------------------------------------------------
 
@@ -317,15 +322,15 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_a_hold_keeps_is_readable(self) -> None:
-        assert self.duck.kept() == self.model.kept()
+        assert self.duck.holds() == self.model.holds()
         for id_ in LAYOUTS:
             assert self.duck.implied_since(id_) == self.model.implied_since(id_)
-        for kept in self.duck.kept().values():
+        for kept in self.duck.holds().values():
             for id_ in kept.on:
                 frontier = self.duck.frontier(id_)
                 assert frontier.upper == 0 or frontier.since <= kept.at
-        for hold in self.duck.kept():
-            pinned, expected = self.duck.pinned(hold), self.model.pinned(hold)
+        for hold in self.duck.holds():
+            pinned, expected = self.duck.retained_by(hold), self.model.retained_by(hold)
             assert pinned.rows == expected.rows
             assert (pinned.bytes > 0) == (pinned.rows > 0)
 
@@ -360,10 +365,10 @@ class StoreMachine(RuleBasedStateMachine):
         if not frontier.since <= at < frontier.upper:
             return
         asked = None if groups is None else pa.table({"k0": pa.array(groups, pa.int64())})
-        part = Part(PAIRS, at, asked)
+        part = GroupRead(PAIRS, at, asked)
         wanted = [row for row in snapshot(self.model, PAIRS, at) if groups is None or row[0] in set(groups) - {None}]
         expected = sorted((row[1:] for row in wanted), key=repr)
-        assert plain(self.duck.find(part)) == plain(self.model.find(part)) == expected
+        assert plain(self.duck.read_groups(part)) == plain(self.model.read_groups(part)) == expected
         evaluated = self.duck.evaluate("SELECT k0, c0, ts FROM p WHERE ts > ?", {"p": part}, [0])
         assert plain(evaluated) == [row for row in expected if row[-1] > 0]
 
@@ -371,17 +376,17 @@ class StoreMachine(RuleBasedStateMachine):
     def what_a_tick_moved_agrees(self) -> None:
         assert self.duck.last_time() == self.model.last_time()
         assert self.duck.committed_time() == self.model.committed_time()
-        assert self.duck.positions(QUERY) == self.model.positions(QUERY)
+        assert self.duck.position(QUERY) == self.model.position(QUERY)
         assert self.duck.remap_ends() == self.model.remap_ends()
         frontiers = [self.model.frontier(id_) for id_ in LAYOUTS]
         readable = [frontier.since for frontier in frontiers if frontier.upper]
         if readable:
             for at in (min(readable), self.now):
                 assert self.duck.remap_at(Time(at)) == self.model.remap_at(Time(at))
-                assert self.duck.published_at(Time(at)) == self.model.published_at(Time(at))
-        assert self.duck.owed() == self.model.owed()
-        for owed in self.model.owed()[-3:]:
-            rows = [plain(store.owed_rows(owed.sink, owed.time)) for store in self.stores()]
+        assert self.duck.published_ends() == self.model.published_ends()
+        assert self.duck.pending() == self.model.pending()
+        for pending in self.model.pending()[-3:]:
+            rows = [plain(store.pending_rows(pending.query, pending.time)) for store in self.stores()]
             assert rows[0] == rows[1]
 
 

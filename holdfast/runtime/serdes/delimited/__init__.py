@@ -3,7 +3,7 @@
 | type      | read from                                  | written as                                     |
 |-----------|--------------------------------------------|------------------------------------------------|
 | BOOLEAN   | true in any case; anything else is false   | true, false                                    |
-| INTEGER   | whole number in range                      | number                                         |
+| INTEGER   | integer in range                           | number                                         |
 | BIGINT    | the same                                   | number                                         |
 | DOUBLE    | number, NaN, ±Infinity                     | as Java: with an exponent below 0.001 and from |
 |           |                                            | ten million on                                 |
@@ -14,7 +14,7 @@
 | TIME      | milliseconds of the day                    | the same                                       |
 | TIMESTAMP | milliseconds since the epoch               | the same                                       |
 
-Nothing between two delimiters is NULL; so an empty STRING, and only it, does not come back as it was. A field in
-double quotes may have delimiters and line ends in it, and quotes doubled. Lines after the first are not looked at. A
-record with another number of fields than columns cannot be decoded, nor one with a quote that is not closed.
+An empty field is NULL, so the empty STRING is the only value that is not read back as it was written. A field in
+double quotes may contain delimiters, line ends and doubled quotes. Lines after the first are ignored. A record cannot
+be decoded if its number of fields is not the number of columns, or if a quote is not closed.
 """

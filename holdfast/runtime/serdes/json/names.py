@@ -1,31 +1,31 @@
 """How records spell the names of columns and fields.
 
-Spark matches names exactly, so each spelling that a topic uses is a field of what is parsed. Spellings are learnt: a
-record that lacks a column, but has its name in a spelling not known, sends its reader to learn.
+Spark matches names exactly, so each spelling that a topic uses is a field of the parsed struct. Spellings are learned
+from the records: one that misses a column, but has its name in an unknown spelling, makes its reader learn and retry.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from json import dumps
 
-from holdfast.runtime.serdes.texts import literal
+from holdfast.runtime.serdes.scalar_text import literal
 from holdfast.types import Array, Column, Map, SqlType, Struct
 
 
 def spellings(names: Sequence[str], seen: frozenset[str]) -> list[list[str]]:
-    """For each name those that mean it: itself first, then the other spellings seen and lower case."""
-    own = set(names)
+    """The spellings of each name: itself first, then lower case and the spellings seen."""
+    exact = set(names)
     found = []
     taken: set[str] = set()
     for name in names:
-        others = sorted({s for s in (*seen, name.lower()) if s.upper() == name} - own - taken)
+        others = sorted({s for s in (*seen, name.lower()) if s.upper() == name} - exact - taken)
         taken.update(others)
         found.append([name, *others])
     return found
 
 
 def field_names(types: Iterable[SqlType]) -> Iterator[str]:
-    """The names of all fields of all STRUCTs inside."""
+    """The names of all fields of all STRUCTs in the types."""
     for type_ in types:
         match type_:
             case Struct(fields):
@@ -35,18 +35,18 @@ def field_names(types: Iterable[SqlType]) -> Iterator[str]:
                 yield from field_names([inner])
 
 
-def found_at_the_top(raw: str, columns: Sequence[Column]) -> str | None:
-    """The names in a record's object that spell a column; None where no column has other spellings."""
-    wanted = _free(column.name for column in columns)
+def top_level_names(raw: str, columns: Sequence[Column]) -> str | None:
+    """The top-level names of a record that spell a column; None if all columns match exactly."""
+    wanted = _case_insensitive(column.name for column in columns)
     if not wanted:
         return None
     names = ", ".join(map(literal, wanted))
     return f"filter(json_object_keys(CAST({raw} AS STRING)), n -> upper(n) IN ({names}))"
 
 
-def found_inside(raw: str, columns: Sequence[Column]) -> str | None:
-    """The names anywhere in a record that spell a field; quotes inside texts are escaped, so texts have none."""
-    wanted = _free(field_names(column.type for column in columns))
+def nested_names(raw: str, columns: Sequence[Column]) -> str | None:
+    """The names anywhere in a record that spell a field. String values never match: quotes in them are escaped."""
+    wanted = _case_insensitive(field_names(column.type for column in columns))
     if not wanted:
         return None
     either = "|".join(re.escape(dumps(name, ensure_ascii=False)[1:-1]) for name in wanted)
@@ -59,6 +59,6 @@ def has_unknown(found: str, known: Iterable[str]) -> str:
     return f"coalesce(exists({found}, n -> n NOT IN ({names})), false)"
 
 
-def _free(names: Iterable[str]) -> list[str]:
-    """Those that may be spelled in another way."""
+def _case_insensitive(names: Iterable[str]) -> list[str]:
+    """The names that match in any case."""
     return sorted({name for name in names if name == name.upper() and name != name.lower()})

@@ -1,54 +1,58 @@
-"""Typed values of parsed JSON, at any depth, and the conditions under which there is none.
+"""Typed values of parsed JSON at any depth, and the conditions under which a value is missing or invalid.
 
-Lambdas are named by their depth, so that they nest; a lambda over an array of one binds a value that is long to write.
+Lambda variables are numbered by depth, so that lambdas can nest. A lambda over a one-element array binds a long
+expression to a name.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.errors import NotSupported
 from holdfast.runtime.expressions.casts import struct
 from holdfast.runtime.expressions.physical import Dialect, field_name
+from holdfast.runtime.plan.formats import FormatInfo
 from holdfast.runtime.serdes.json.names import spellings
-from holdfast.runtime.serdes.json.parsing import field_sql
-from holdfast.runtime.serdes.texts import decimal_sql, fitted_sql, is_wide, literal, moment_sql
+from holdfast.runtime.serdes.json.parse import field_sql
+from holdfast.runtime.serdes.scalar_text import decimal_sql, fitted_sql, is_wide, literal, moment_sql
 from holdfast.types import Array, Column, Decimal, Map, Scalar, SqlType, Struct
 
 Leaf = Callable[[str, SqlType], str | None]
-"""A condition on a leaf; None where it never holds."""
+"""A condition on a leaf, the scalar values of a type; None where it is never true."""
 
-_THROUGH_A_DOUBLE = '^(-?[0-9]+[.][0-9]+(E-?[0-9]+)?|"-?Infinity")$'
-
-
-def check(column: Column) -> None:
-    """Refuse what a JSON object cannot hold."""
-    if _has_keys_that_are_no_text(column.type):
-        raise NotSupported(
-            f'JSON holds only MAPs with STRING keys, which column "{column.name}" of type {column.type} has not',
-            hint="Make the keys of the MAP texts.",
-        )
+_CONVERTED_TO_DOUBLE = '^(-?[0-9]+[.][0-9]+(E-?[0-9]+)?|"-?Infinity")$'
 
 
-def _has_keys_that_are_no_text(type_: SqlType) -> bool:
+def fits(type_: SqlType) -> bool:
+    """Whether JSON supports a type: names in an object are strings, so a MAP needs STRING keys."""
     match type_:
         case Array(element):
-            return _has_keys_that_are_no_text(element)
+            return fits(element)
         case Map(key, value):
-            return key is not Scalar.STRING or _has_keys_that_are_no_text(value)
+            return key is Scalar.STRING and fits(value)
         case Struct(fields):
-            return any(_has_keys_that_are_no_text(field.type) for field in fields)
+            return all(fits(field.type) for field in fields)
         case _:
-            return False
+            return True
+
+
+def check(columns: Sequence[Column], _info: FormatInfo) -> None:
+    """Refuse columns of unsupported types."""
+    for column in columns:
+        if not fits(column.type):
+            raise NotSupported(
+                f'JSON supports only MAPs with STRING keys, not column "{column.name}" of type {column.type}',
+                hint="Use STRING for the keys of the MAP.",
+            )
 
 
 def typed_sql(value: str, type_: SqlType, seen: frozenset[str], depth: int = 0) -> str:
-    """The value of a type, NULL where a scalar is none."""
+    """The typed value; NULL where a scalar cannot be read as its type."""
     name = f"x{depth}"
     match type_:
         case Array(element):
             inner = typed_sql(name, element, seen, depth + 1)
             return value if inner == name else f"transform({value}, {name} -> {inner})"
         case Map(_, item):
-            # Spark keeps equal keys as they come; made anew, a map has the last of them.
+            # A parsed map may have duplicate keys; map_from_arrays keeps the last entry of each.
             inner = typed_sql(f"map_values({value})", Array(item), seen, depth)
             return f"map_from_arrays(map_keys({value}), {inner})"
         case Struct(fields) if _is_name(value):
@@ -68,21 +72,21 @@ def scalar_sql(text: str, type_: Scalar | Decimal) -> str:
         case Scalar.BOOLEAN | Scalar.STRING:
             return text
         case Scalar.INTEGER:
-            return _whole(text, "INT", 31)
+            return _integer(text, "INT", 31)
         case Scalar.BIGINT:
-            return _whole(text, "BIGINT", 63)
+            return _integer(text, "BIGINT", 63)
         case Scalar.DOUBLE:
             return f"CAST({text} AS DOUBLE)"
         case Scalar.BYTES:
             return f"try_to_binary({text}, 'base64')"
         case Scalar.DATE | Scalar.TIME | Scalar.TIMESTAMP:
-            return moment_sql(_whole(text, "BIGINT", 63), type_)
+            return moment_sql(_integer(text, "BIGINT", 63), type_)
         case Decimal():
             return decimal_sql(text, type_) if is_wide(type_) else fitted_sql(text, type_)
 
 
-def _whole(text: str, spark: str, bits: int) -> str:
-    """A whole number in range; Spark writes floating ones from ten million on with an exponent, which CAST refuses."""
+def _integer(text: str, spark: str, bits: int) -> str:
+    """An integer in range. Spark writes fractional numbers from ten million on with an exponent, which CAST rejects."""
     number = f"CAST({text} AS DECIMAL(38,9))"
     cut = f"IF({number} > -{2**bits + 1} AND {number} < {2**bits}, CAST({number} AS {spark}), NULL)"
     return f"coalesce(CAST({text} AS {spark}), {cut})"
@@ -92,7 +96,7 @@ def _whole(text: str, spark: str, bits: int) -> str:
 
 
 def failed(value: str, type_: SqlType) -> str | None:
-    """A leaf is there, but is no value of its type."""
+    """The condition that a leaf is not NULL but cannot be read as its type."""
     if type_ in (Scalar.BOOLEAN, Scalar.STRING):
         return None
     assert isinstance(type_, Scalar | Decimal)
@@ -100,9 +104,9 @@ def failed(value: str, type_: SqlType) -> str | None:
 
 
 def inexact(value: str, type_: SqlType) -> str | None:
-    """A leaf's text may have gone through a double, and that would show."""
+    """The condition that Spark may have converted a leaf to double and lost digits that its type can hold."""
     if type_ is Scalar.STRING or (isinstance(type_, Decimal) and is_wide(type_)):
-        return f"coalesce({value} RLIKE {literal(_THROUGH_A_DOUBLE)}, false)"
+        return f"coalesce({value} RLIKE {literal(_CONVERTED_TO_DOUBLE)}, false)"
     return None
 
 
@@ -128,34 +132,34 @@ def anywhere(value: str, type_: SqlType, leaf: Leaf, seen: frozenset[str], depth
             return leaf(value, type_)
 
 
-def lacks_a_field(value: str, type_: SqlType, seen: frozenset[str], depth: int = 0) -> str | None:
-    """The condition that some STRUCT inside lacks a field."""
+def has_missing_field(value: str, type_: SqlType, seen: frozenset[str], depth: int = 0) -> str | None:
+    """The condition that a nested STRUCT does not have all fields."""
     name = f"x{depth}"
     match type_:
         case Array(element):
-            inner = lacks_a_field(name, element, seen, depth + 1)
+            inner = has_missing_field(name, element, seen, depth + 1)
             return inner and f"coalesce(exists({value}, {name} -> {inner}), false)"
         case Map(_, item):
-            return lacks_a_field(f"map_values({value})", Array(item), seen, depth)
+            return has_missing_field(f"map_values({value})", Array(item), seen, depth)
         case Struct(fields) if _is_name(value):
             found = [field_sql(value, names) for names in _spelled(type_, seen)]
             missing = either(
                 [
                     *(f"{field} IS NULL" for field in found),
-                    *(lacks_a_field(v, f.type, seen, depth) for v, f in zip(found, fields, strict=True)),
+                    *(has_missing_field(v, f.type, seen, depth) for v, f in zip(found, fields, strict=True)),
                 ]
             )
             return missing and f"({value} IS NOT NULL AND {missing})"
         case Struct():
-            inner = lacks_a_field(name, type_, seen, depth + 1)
+            inner = has_missing_field(name, type_, seen, depth + 1)
             return inner and f"exists(array({value}), {name} -> {inner})"
         case _:
             return None
 
 
 def either(conditions: Iterable[str | None]) -> str | None:
-    given = [condition for condition in conditions if condition]
-    return f"({' OR '.join(given)})" if given else None
+    possible = [condition for condition in conditions if condition]
+    return f"({' OR '.join(possible)})" if possible else None
 
 
 def _spelled(type_: Struct, seen: frozenset[str]) -> list[list[str]]:

@@ -1,33 +1,29 @@
 """Aggregations: Spark computes one partial row per group, the store merges it into the group's state.
 
 The columns of the state are those of each aggregate function in order, then one for each carried column that a
-later step still reads: its value in the group's latest record.
+later step reads: its value in the group's latest record.
 
-Over a table, a group has two partials: of the rows that it got and of those that it lost. The store first takes back
-what the lost rows had given, then adds the others.
+Over a table, a group has two partials: one of the rows added to it, one of the rows removed from it. The store first
+undoes the removed rows, then merges the added ones.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import PlanError
+from holdfast.runtime import physical_columns as col
+from holdfast.runtime.compiler.calls import bind_aggregate
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.physical import Dialect, duckdb_type
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.tree import Call, ColumnRef
-from holdfast.runtime.functions.bound import bind_aggregate
+from holdfast.runtime.fragment import BAD, SKIPPED, TS, Fragment, key_columns, partial_columns
 from holdfast.runtime.functions.declaration import AggregateForm
 from holdfast.runtime.functions.registry import function
-from holdfast.runtime.plan.steps import StreamAggregate, StreamWindowedAggregate, TableAggregate
-from holdfast.runtime.spark.fragment import BAD, SKIPPED, TS, Fragment, column
-from holdfast.runtime.spark.meaning import Meaning
-from holdfast.runtime.spark.relation import (
-    Side,
-    StreamRelation,
-    TableRelation,
-    pseudo_columns,
-    window_columns,
-)
+from holdfast.runtime.physical_columns import Side
+from holdfast.runtime.plan.steps import AggregateStep, StreamWindowedAggregate, TableAggregate
+from holdfast.runtime.spark.expression_compiler import ExpressionCompiler
+from holdfast.runtime.spark.relation import StreamRelation, TableRelation, pseudo_scope, window_scope
 from holdfast.runtime.store.port import Layout, Merge
 from holdfast.types import Column, Scalar, SqlType
 
@@ -36,7 +32,7 @@ Texts = Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One result column of the aggregation and the state columns, from number `first` on, that it is made of."""
+    """One result column of the aggregation, and the state columns that it is computed from, numbered from `first`."""
 
     column: Column
     types: tuple[SqlType, ...]
@@ -47,37 +43,41 @@ class Part:
     result: Callable[[Texts, Dialect], str]
     first: int
     merged_before: Callable[[Texts, Texts], tuple[str, ...] | None] = lambda _state, _partial: None
-    shown_by_store: bool = True
+    result_in_duckdb: bool = True
 
     def numbered(self, prefix: str, shift: int = 0) -> list[str]:
         return [f"{prefix}{self.first + shift + i}" for i in range(len(self.types))]
 
     def merged(self) -> tuple[str, ...]:
-        """The state after a partial."""
+        """The state merged with a partial."""
         return self.merge(self.numbered("s"), self.numbered("p"))
 
-    def exchanged(self, width: int) -> tuple[str, ...]:
-        """The state after what was lost, `width` columns behind what was got; flags say whether there is any."""
+    def updated(self, width: int) -> tuple[str, ...]:
+        """The state after undoing the removed rows and merging the added ones.
+
+        The partials of removed rows are `width` columns after those of added rows; flags after both say whether there
+        are any.
+        """
         state = self.numbered("s")
-        without = _if(f"p{2 * width + 1}", self.undo(state, self.numbered("p", width)), state)
-        return _if(f"p{2 * width}", self.merge(without, self.numbered("p")), without)
+        undone = _if(col.partial(2 * width + 1), self.undo(state, self.numbered("p", width)), state)
+        return _if(col.partial(2 * width), self.merge(undone, self.numbered("p")), undone)
 
     def result_over(self, dialect: Dialect, prefix: str) -> str:
-        """The result's SQL over state columns that are called `prefix0`, `prefix1`, …"""
+        """The result's SQL over state columns named `prefix0`, `prefix1`, …"""
         return self.result(self.numbered(prefix), dialect)
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregation:
-    """A grouped stream on its way into a state; of a grouped table, `undoes`, each row says whether it is `lost`.
+class AggregateMerge:
+    """The merge of grouped rows into a state. With `undoes` they come from a table: `lost` marks removed rows.
 
-    It `tells` of rows that are in no group, unless the stage that keeps the time of its windows does.
+    With `reports_skips`, rows without a group are reported; for windows, the stage that stores stream time does that.
     """
 
     source: StreamRelation
     parts: tuple[Part, ...]
     undoes: bool = False
-    tells: bool = True
+    reports_skips: bool = True
 
     @property
     def layout(self) -> Layout:
@@ -93,13 +93,13 @@ class Aggregation:
         initial = tuple(sql for part in self.parts for sql in part.initial)
         if not self.undoes:
             return Merge(initial=initial, merged=tuple(sql for part in self.parts for sql in part.merged()))
-        merged = tuple(sql for part in self.parts for sql in part.exchanged(len(initial)))
+        merged = tuple(sql for part in self.parts for sql in part.updated(len(initial)))
         return Merge(initial=initial, merged=merged, partial=self._partial_types)
 
     @property
     def order(self) -> str | None:
-        """The partials' column whose order they are merged in: groups that only lose rows come first."""
-        return f"p{2 * len(self.layout.value)}" if self.undoes else None
+        """The column that partials are sorted by before the merge: groups that only lose rows come first."""
+        return col.partial(2 * len(self.layout.value)) if self.undoes else None
 
     @property
     def _partial_types(self) -> tuple[SqlType, ...]:
@@ -111,44 +111,50 @@ class Aggregation:
         return tuple(part.column for part in self.parts)
 
     def fragment(self) -> Fragment:
-        """The SELECT of the partials: `k0.., p0.., ts, bad`, one row per group, `skipped` if it tells."""
-        columns = [column(f"k{i}", t) for i, t in enumerate(self.layout.key)]
-        columns += [column(f"p{i}", t) for i, t in enumerate(self._partial_types)]
+        """The SELECT of the partials, one row per group: `k0.., p0.., ts, bad`, and `skipped` if it reports skips."""
+        columns = key_columns(self.layout.key)
+        columns += partial_columns(self._partial_types)
         if self.undoes:
-            return Fragment(self._exchanges(), (*columns, TS))
+            return Fragment(self._added_and_removed(), (*columns, TS))
         by = [*self.keys, "bad"]
-        if not self.tells:
+        if not self.reports_skips:
             return Fragment(self._partials(by), (*columns, TS, BAD))
-        return Fragment(self._partials(by, "count(*) AS skipped"), (*columns, TS, BAD, SKIPPED), tells=True)
+        return Fragment(self._partials(by, "count(*) AS skipped"), (*columns, TS, BAD, SKIPPED), reports_skips=True)
 
     @property
     def merged_by_spark(self) -> bool:
-        """Whether the state is asked for before the partials are handed over."""
+        """Whether Spark merges the partials with the state, because the store cannot."""
         return any(part.merged_before(["s"], ["p"]) for part in self.parts)
 
     def merged_fragment(self, partials: str, before: str) -> Fragment:
-        """The partials of a view with the state that was there before, where the store cannot merge."""
+        """The partials of a view; those that the store cannot merge are merged with the state in the view `before`."""
         chosen = [f"h.{name}" for name in self.keys]
         for part in self.parts:
             partial = part.numbered("h.p")
             texts = part.merged_before(part.numbered("r.c"), partial) or partial
-            chosen += [f"{text} AS p{part.first + i}" for i, text in enumerate(texts)]
+            chosen += [f"{text} AS {col.partial(part.first + i)}" for i, text in enumerate(texts)]
         same = " AND ".join(f"h.{name} <=> r.{name}" for name in self.keys)
         sql = f"SELECT {', '.join(chosen)}, h.ts FROM {partials} h LEFT JOIN {before} r ON {same}"
         return Fragment(sql, self.fragment().good.columns)
 
     def _partials(self, by: Texts, *more: str) -> str:
         partials = [sql for part in self.parts for sql in part.partial]
-        chosen = [*by, *(f"{sql} AS p{i}" for i, sql in enumerate(partials)), "max(ts) AS ts", *more]
+        chosen = [*by, *(f"{sql} AS {col.partial(i)}" for i, sql in enumerate(partials)), "max(ts) AS ts", *more]
         return f"SELECT {', '.join(chosen)} FROM ({self.source.sql}) GROUP BY {', '.join(by)}"
 
-    def _exchanges(self) -> str:
-        """What each group got, what it lost, and whether there is any of either."""
+    def _added_and_removed(self) -> str:
+        """The partials of the rows added to and removed from each group, and whether there are any."""
         width = len(self.layout.value)
         chosen = self.keys
         for start, which in ((0, "NOT lost"), (width, "lost")):
-            chosen += [f"first(p{i}) FILTER (WHERE {which}) AS p{start + i}" for i in range(width)]
-        chosen += [f"bool_or(NOT lost) AS p{2 * width}", f"bool_or(lost) AS p{2 * width + 1}", "max(ts) AS ts"]
+            chosen += [
+                f"first({col.partial(i)}) FILTER (WHERE {which}) AS {col.partial(start + i)}" for i in range(width)
+            ]
+        chosen += [
+            f"bool_or(NOT lost) AS {col.partial(2 * width)}",
+            f"bool_or(lost) AS {col.partial(2 * width + 1)}",
+            "max(ts) AS ts",
+        ]
         rows = self._partials([*self.keys, "lost"])
         return f"SELECT {', '.join(chosen)} FROM ({rows}) GROUP BY {', '.join(self.keys)}"
 
@@ -156,10 +162,10 @@ class Aggregation:
         """The aggregation's result columns over state columns with a prefix."""
         return Scope.of(
             [
-                *(ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(self.source.key)),
-                *(window_columns(len(self.source.key), self.value) if self.source.window is not None else ()),
+                *(ScopeColumn(c.name, c.type, col.key(i)) for i, c in enumerate(self.source.key)),
+                *(window_scope(len(self.source.key), self.value) if self.source.window is not None else ()),
                 *(ScopeColumn(p.column.name, p.column.type, p.result_over(dialect, prefix)) for p in self.parts),
-                *(ScopeColumn(c.name, c.type, ts) for c in pseudo_columns(self.source.key + self.value)),
+                *(ScopeColumn(c.name, c.type, ts) for c in pseudo_scope(self.source.key + self.value)),
             ]
         )
 
@@ -169,28 +175,27 @@ class Aggregation:
         for side in Side:
             prefix = side.value
             results = [f"{p.result_over(Dialect.SPARK, prefix)} AS {prefix}r{i}" for i, p in enumerate(self.parts)]
-            projected += [f"{prefix}_present", *results, f"{prefix}_ts"]
+            projected += [side.present, *results, side.row_time]
         inner = f"SELECT {', '.join(projected)} FROM {view}"
         outer = self.keys
         for side in Side:
             prefix = side.value
-            outer += [f"{prefix}_present", *(f"{prefix}r{i} AS {prefix}{i}" for i in range(len(self.parts)))]
-            outer += [f"{prefix}_ts"]
+            outer += [side.present, *(f"{prefix}r{i} AS {side.column(i)}" for i in range(len(self.parts)))]
+            outer += [side.row_time]
         return TableRelation(
             f"SELECT {', '.join(outer)} FROM ({inner})", self.source.key, self.value, self.source.window
         )
 
 
-AggregateStep = StreamAggregate | StreamWindowedAggregate | TableAggregate
-
-
-def build_aggregate(step: AggregateStep, source: StreamRelation, used: Iterable[str], meaning: Meaning) -> Aggregation:
-    """`used` are the columns that later steps read; carried columns that none reads are not kept."""
+def build_aggregate(
+    step: AggregateStep, source: StreamRelation, used: Iterable[str], compiler: ExpressionCompiler
+) -> AggregateMerge:
+    """`used` are the columns that later steps read; carried columns that none of them reads are not stored."""
     undoes = isinstance(step, TableAggregate)
     parts: list[Part] = []
     first = 0
     for index, text in enumerate(step.aggregation_functions):
-        part = _function(text, f"KSQL_AGG_VARIABLE_{index}", source, first, meaning, undoes=undoes)
+        part = _function(text, f"KSQL_AGG_VARIABLE_{index}", source, first, compiler, undoes=undoes)
         parts.append(part)
         first += len(part.types)
     wanted = set(used)
@@ -198,13 +203,13 @@ def build_aggregate(step: AggregateStep, source: StreamRelation, used: Iterable[
         if name in wanted and name not in {c.name for c in source.key}:
             parts.append(_carried(name, source, first))
             first += 1
-    return Aggregation(source, tuple(parts), undoes, tells=not isinstance(step, StreamWindowedAggregate))
+    return AggregateMerge(source, tuple(parts), undoes, reports_skips=not isinstance(step, StreamWindowedAggregate))
 
 
-def by_order(step: AggregateStep, meaning: Meaning) -> bool:
-    """Whether some aggregate goes by the order of records."""
+def depends_on_order(step: AggregateStep, compiler: ExpressionCompiler) -> bool:
+    """Whether an aggregate depends on the order of records."""
     calls = (_call(text) for text in step.aggregation_functions)
-    forms = (form for call in calls for form in function(call.name, meaning.release).forms)
+    forms = (form for call in calls for form in function(call.name, compiler.release).forms)
     return any(isinstance(form, AggregateForm) and form.needs_records for form in forms)
 
 
@@ -215,14 +220,16 @@ def _call(text: str) -> Call:
     return call
 
 
-def _function(text: str, name: str, source: StreamRelation, first: int, meaning: Meaning, *, undoes: bool) -> Part:
+def _function(
+    text: str, name: str, source: StreamRelation, first: int, compiler: ExpressionCompiler, *, undoes: bool
+) -> Part:
     call = _call(text)
     bound = bind_aggregate(
         call,
         source.scope(),
-        release=meaning.release,
+        release=compiler.release,
         undoes=undoes,
-        limit=meaning.limit(call.name),
+        limit=compiler.limit(call.name),
         part=source.partition,
     )
     return Part(
@@ -235,7 +242,7 @@ def _function(text: str, name: str, source: StreamRelation, first: int, meaning:
         result=bound.result,
         first=first,
         merged_before=bound.merged_before,
-        shown_by_store=Dialect.DUCKDB in bound.form.result_sql,
+        result_in_duckdb=Dialect.DUCKDB in bound.form.result_sql,
     )
 
 

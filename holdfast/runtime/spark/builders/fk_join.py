@@ -1,37 +1,41 @@
-"""Joins of two tables by a foreign key: a row of the left one with the right one's row that it names.
+"""Joins of two tables by a foreign key: each row of the left table with the row of the right table that it references.
 
-A state keeps the left rows by the key that they name, so that a change on the right finds them. What the tick does to
-left rows is held as a delta with the foreign keys before (`bf`) and after (`af`).
+A state stores the left rows by foreign key, so that a change on the right finds them. The changes of left rows in a
+tick are saved as a delta with the foreign keys before (`bf`) and after (`af`).
 """
 
 from dataclasses import dataclass
 
 from holdfast.errors import PlanError
+from holdfast.runtime import physical_columns as col
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.tree import ColumnRef
-from holdfast.runtime.plan.presence import given
+from holdfast.runtime.fragment import PRESENT, TS, Fragment, FragmentColumn, column, key_columns, value_columns
+from holdfast.runtime.physical_columns import AFTER, Side
+from holdfast.runtime.plan.optional import value_of
 from holdfast.runtime.plan.steps import FkTableTableJoin, JoinType
-from holdfast.runtime.spark.fragment import PRESENT, TS, Fragment, FragmentColumn, column
-from holdfast.runtime.spark.meaning import Meaning
-from holdfast.runtime.spark.relation import Side, TableRelation, held_table
+from holdfast.runtime.spark.expression_compiler import ExpressionCompiler
+from holdfast.runtime.spark.relation import TableRelation, saved_table
 from holdfast.runtime.store.port import Layout
 from holdfast.types import SqlType
 
 
 @dataclass(frozen=True, slots=True)
 class FkJoin:
-    """A join on its way; `right` is what changes of the right table in the tick."""
+    """A join while it is built; `right` are the changes of the right table in the tick."""
 
     step: FkTableTableJoin
     left: TableRelation
     right: TableRelation
-    meaning: Meaning
+    compiler: ExpressionCompiler
 
     def __post_init__(self) -> None:
         if self.step.join_type not in (JoinType.INNER, JoinType.LEFT):
-            raise PlanError(f"tables cannot be joined by a foreign key as {self.step.join_type} JOIN")
+            raise PlanError(f"tables cannot be joined by a foreign key with {self.step.join_type} JOIN")
         if len(self.right.key) != 1 or self.right.window is not None or self.left.window is not None:
-            raise PlanError("a foreign key can name a key of one column, and of no window")
+            raise PlanError(
+                "a foreign-key join needs tables without windows, and a right table with a single key column"
+            )
 
     @property
     def foreign(self) -> SqlType:
@@ -39,105 +43,106 @@ class FkJoin:
 
     @property
     def layout(self) -> Layout:
-        """Left rows by the key that they name, then by their own."""
+        """Left rows by foreign key, then by their own key."""
         return Layout((self.foreign, *self.left.key_types), tuple(c.type for c in self.left.value), 1)
 
-    # -- what changes --------------------------------------------------------------------------------
+    # -- changes -------------------------------------------------------------------------------------
 
     def changes(self) -> Fragment:
-        """The left delta with its foreign keys. A row that is not there names none."""
+        """The left delta with its foreign keys; those of an absent row are NULL."""
         keys = [f"{self._foreign(side)} AS {side.value}f" for side in Side]
         foreign = [column(f"{side.value}f", self.foreign) for side in Side]
         return Fragment(
-            f"SELECT *, {', '.join(keys)} FROM ({self.left.sql})", (*held_table(self.left).columns, *foreign)
+            f"SELECT *, {', '.join(keys)} FROM ({self.left.sql})", (*saved_table(self.left).columns, *foreign)
         )
 
     def _foreign(self, side: Side) -> str:
-        text, name = given(self.step.left_join_expression), given(self.step.left_join_column_name)
+        text, name = value_of(self.step.left_join_expression), value_of(self.step.left_join_column_name)
         expression = parse_expression(text) if text is not None else ColumnRef(name or "")
-        sql = self.meaning.spark(expression, self.left.scope(side))
-        return f"IF({side.value}_present, {sql}, NULL)"
+        sql = self.compiler.spark(expression, self.left.scope(side))
+        return f"IF({side.present}, {sql}, NULL)"
 
     def changed_right(self) -> Fragment:
-        """The keys that change on the right: `k0`."""
-        return Fragment(f"SELECT k0 FROM ({self.right.sql})", (column("k0", self.foreign),))
+        """The keys whose right rows change: `k0`."""
+        return Fragment(f"SELECT k0 FROM ({self.right.sql})", (column(col.key(0), self.foreign),))
 
-    def asked(self) -> Fragment:
-        """The keys of the right table that matter to the tick: `k0`."""
+    def referenced(self) -> Fragment:
+        """The keys of the right table that change, or that changed left rows reference: `k0`."""
         changes = self.changes().sql
-        named = " UNION ".join(f"SELECT {side.value}f FROM ({changes})" for side in Side)
-        sql = f"SELECT * FROM (SELECT k0 FROM ({self.right.sql}) UNION {named}) WHERE k0 IS NOT NULL"
-        return Fragment(sql, (column("k0", self.foreign),))
+        foreign = " UNION ".join(f"SELECT {side.value}f FROM ({changes})" for side in Side)
+        sql = f"SELECT * FROM (SELECT k0 FROM ({self.right.sql}) UNION {foreign}) WHERE k0 IS NOT NULL"
+        return Fragment(sql, (column(col.key(0), self.foreign),))
 
     def puts(self, changes: str) -> Fragment:
-        """What becomes of the state: `k0.., c0.., ts, present`."""
-        keys = [f"k{i} AS k{i + 1}" for i in range(len(self.left.keys))]
-        values = [f"a{i} AS c{i}" for i in range(len(self.left.value))]
+        """The changes of the state: `k0.., c0.., ts, present`."""
+        keys = [f"{col.key(i)} AS {col.key(i + 1)}" for i in range(len(self.left.keys))]
+        values = [f"{AFTER.column(i)} AS {col.value(i)}" for i in range(len(self.left.value))]
         put = ["af AS k0", *keys, *values, "a_ts AS ts", "true AS present"]
-        nothing = [f"CAST(NULL AS {c.spark}) AS c{i}" for i, c in enumerate(self._values())]
-        gone = ["bf AS k0", *keys, *nothing, "b_ts AS ts", "false AS present"]
+        nulls = [f"CAST(NULL AS {c.spark}) AS {col.value(i)}" for i, c in enumerate(self._values())]
+        deleted = ["bf AS k0", *keys, *nulls, "b_ts AS ts", "false AS present"]
         sql = (
             f"SELECT {', '.join(put)} FROM {changes} WHERE a_present AND af IS NOT NULL UNION ALL "
-            f"SELECT {', '.join(gone)} FROM {changes} WHERE bf IS NOT NULL AND NOT (af <=> bf)"
+            f"SELECT {', '.join(deleted)} FROM {changes} WHERE bf IS NOT NULL AND NOT (af <=> bf)"
         )
         layout = self.layout
-        columns = [column(f"k{i}", t) for i, t in enumerate(layout.key)]
-        columns += [column(f"c{i}", t) for i, t in enumerate(layout.value)]
+        columns = key_columns(layout.key)
+        columns += value_columns(layout.value)
         return Fragment(sql, (*columns, TS, PRESENT))
 
     def _values(self) -> list[FragmentColumn]:
-        return [column(f"c{i}", c.type) for i, c in enumerate(self.left.value)]
+        return value_columns(c.type for c in self.left.value)
 
-    # -- what comes of it ----------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------
 
-    def result(self, changes: str, named_by: str, right: TableRelation) -> TableRelation:
-        """The joined delta, over the views of the left delta and of left rows whose right row changes.
+    def result(self, changes: str, referring: str, right: TableRelation) -> TableRelation:
+        """The joined delta, over the views of the left delta and of the left rows whose right row changes.
 
-        `right` has the rows of all keys that matter, before and after.
+        `right` has the rows of all `referenced` keys, before and after the tick.
         """
         left, first = self.left, len(self.left.value)
         chosen = [f"l.{name}" for name in left.keys]
         for side, alias in ((Side.BEFORE, "x"), (Side.AFTER, "y")):
-            prefix = side.value
-            there = f"coalesce({alias}.{prefix}_present, false)"
+            matched = f"coalesce({alias}.{side.present}, false)"
             inner = self.step.join_type is JoinType.INNER
-            present = f"l.{prefix}_present AND {there}" if inner else f"l.{prefix}_present"
-            chosen.append(f"{present} AS {prefix}_present")
-            chosen += [f"l.{prefix}{i}" for i in range(first)]
+            present = f"l.{side.present} AND {matched}" if inner else f"l.{side.present}"
+            chosen.append(f"{present} AS {side.present}")
+            chosen += [f"l.{side.column(i)}" for i in range(first)]
             chosen += [
-                f"IF({there}, {alias}.{prefix}{i}, NULL) AS {prefix}{first + i}" for i in range(len(right.value))
+                f"IF({matched}, {alias}.{side.column(i)}, NULL) AS {side.column(first + i)}"
+                for i in range(len(right.value))
             ]
-            chosen.append(f"greatest(l.{prefix}_ts, {alias}.{prefix}_ts) AS {prefix}_ts")
+            chosen.append(f"greatest(l.{side.row_time}, {alias}.{side.row_time}) AS {side.row_time}")
         sql = (
-            f"SELECT {', '.join(chosen)} FROM ({self._rows(changes, named_by)}) l "
+            f"SELECT {', '.join(chosen)} FROM ({self._rows(changes, referring)}) l "
             f"LEFT JOIN ({right.sql}) x ON x.k0 = l.bf LEFT JOIN ({right.sql}) y ON y.k0 = l.af"
         )
         return TableRelation(sql, left.key, left.value + right.value)
 
-    def told_again(self, changes: str, right: TableRelation) -> str | None:
-        """Deletes that change nothing and are told all the same, as Kafka Streams does: `k0.., ts`.
+    def repeated_deletes(self, changes: str, right: TableRelation) -> str | None:
+        """Deletes that change nothing but are emitted, as Kafka Streams does: `k0.., ts`.
 
-        The left row goes, or names another, and there was no result before nor is there one after.
+        The left row is deleted or changes its foreign key, and there is no result before or after.
         """
         if self.step.join_type is not JoinType.INNER:
             return None
-        there = "NOT coalesce({0}.{1}_present, false)"
+        absent = "NOT coalesce({0}.{1}_present, false)"
         return (
             f"SELECT {', '.join(f'l.{name}' for name in self.left.keys)}, l.a_ts AS ts FROM {changes} l "
             f"LEFT JOIN ({right.sql}) x ON x.k0 = l.bf LEFT JOIN ({right.sql}) y ON y.k0 = l.af "
-            f"WHERE l.bf IS NOT NULL AND NOT (l.bf <=> l.af) AND {there.format('x', 'b')} AND {there.format('y', 'a')}"
+            f"WHERE l.bf IS NOT NULL AND NOT (l.bf <=> l.af) "
+            f"AND {absent.format('x', 'b')} AND {absent.format('y', 'a')}"
         )
 
-    def _rows(self, changes: str, named_by: str) -> str:
-        """The left rows in question: those that change, and those that stay but whose right row changes."""
+    def _rows(self, changes: str, referring: str) -> str:
+        """The left rows to join: those that change, and unchanged ones whose right row changes."""
         names = self.left.keys
-        same = " AND ".join(f"g.k{i + 1} <=> h.k{i}" for i in range(len(names)))
-        chosen = [f"g.k{i + 1} AS k{i}" for i in range(len(names))]
+        same = " AND ".join(f"g.{col.key(i + 1)} <=> h.{col.key(i)}" for i in range(len(names)))
+        chosen = [f"g.{col.key(i + 1)} AS {col.key(i)}" for i in range(len(names))]
         for side in Side:
-            values = [f"g.c{i} AS {side.value}{i}" for i in range(len(self.left.value))]
-            chosen += [f"true AS {side.value}_present", *values, f"g.ts AS {side.value}_ts"]
+            values = [f"g.{col.value(i)} AS {side.column(i)}" for i in range(len(self.left.value))]
+            chosen += [f"true AS {side.present}", *values, f"g.ts AS {side.row_time}"]
         chosen += [f"g.k0 AS {side.value}f" for side in Side]
         return (
             f"SELECT * FROM {changes} UNION ALL "
-            f"SELECT {', '.join(chosen)} FROM {named_by} g LEFT ANTI JOIN {changes} h ON {same}"
+            f"SELECT {', '.join(chosen)} FROM {referring} g LEFT ANTI JOIN {changes} h ON {same}"
         )

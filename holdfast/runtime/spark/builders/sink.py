@@ -1,51 +1,53 @@
-"""The end of a query: the columns of its rows as the store and the sink topic take them."""
+"""The end of a query: its rows with the columns that the store and the sink topic expect."""
 
+from holdfast.runtime import physical_columns as col
+from holdfast.runtime.fragment import BAD, HDR, OFF, PART, PRESENT, TS, Fragment, key_columns, value_columns
+from holdfast.runtime.physical_columns import AFTER
 from holdfast.runtime.plan.formats import TimestampColumn
-from holdfast.runtime.plan.presence import Maybe, given
+from holdfast.runtime.plan.optional import Maybe, value_of
 from holdfast.runtime.plan.steps import StreamSink, TableKeep, TableSink
-from holdfast.runtime.serdes.decoding import GOOD
+from holdfast.runtime.serdes.decoder import GOOD
 from holdfast.runtime.spark.builders.timestamp import timed, timestamp_sql
-from holdfast.runtime.spark.fragment import BAD, HDR, OFF, PART, PRESENT, TS, Fragment, column
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation
 
 
 def build_stream_sink(step: StreamSink, source: StreamRelation) -> Fragment:
     """`k0.., c0.., present, ts, part, off, bad, hdr`."""
-    columns = [column(f"k{i}", type_) for i, type_ in enumerate(source.key_types)]
-    columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
+    columns = key_columns(source.key_types)
+    columns += value_columns(c.type for c in source.value)
     ts = timestamp_sql(step.timestamp_column, source.key, source.value, present="present")
     chosen = [*source.keys, *source.values, "present", f"{ts} AS ts", "part", "off", "bad"]
     chosen.append("hdr" if source.headers else f"CAST(NULL AS {HDR.spark}) AS hdr")
     columns += [PRESENT, TS, PART, OFF, BAD, HDR]
     rows = f"SELECT {', '.join(chosen)} FROM ({source.sql})"
-    return Fragment(timed(rows, step.timestamp_column, [c.name for c in columns]), tuple(columns), tells=True)
+    return Fragment(timed(rows, step.timestamp_column, [c.name for c in columns]), tuple(columns), reports_skips=True)
 
 
 def timestamp_of(step: TableSink | TableKeep) -> Maybe[TimestampColumn]:
-    """The column that a table's rows have their timestamp from; what has no topic writes none."""
+    """The timestamp column of a table's sink; None for a table without a topic."""
     return step.timestamp_column if isinstance(step, TableSink) else None
 
 
 def build_table_sink(step: TableSink | TableKeep, source: TableRelation) -> Fragment:
-    """`k0.., c0.., ts, present`: the row of each touched key after the tick. `bad` where a timestamp can be."""
+    """`k0.., c0.., ts, present`: the row of each touched key after the tick. `bad` if it has a timestamp column."""
     timestamp = timestamp_of(step)
-    columns = [column(f"k{i}", type_) for i, type_ in enumerate(source.key_types)]
-    columns += [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
-    values = [f"a{i} AS c{i}" for i in range(len(source.value))]
+    columns = key_columns(source.key_types)
+    columns += value_columns(c.type for c in source.value)
+    values = [f"{AFTER.column(i)} AS {col.value(i)}" for i in range(len(source.value))]
     ts = timestamp_sql(timestamp, source.key, source.value, present="a_present", prefix="a", ts="coalesce(a_ts, b_ts)")
     chosen = [*source.keys, *values, f"{ts} AS ts", "a_present AS present"]
     columns += [TS, PRESENT]
-    if given(timestamp) is None:
+    if value_of(timestamp) is None:
         return Fragment(f"SELECT {', '.join(chosen)} FROM ({source.sql})", tuple(columns))
     columns.append(BAD)
     rows = f"SELECT {', '.join(chosen)}, {GOOD} AS bad FROM ({source.sql})"
-    return Fragment(timed(rows, timestamp, [c.name for c in columns]), tuple(columns), tells=True)
+    return Fragment(timed(rows, timestamp, [c.name for c in columns]), tuple(columns), reports_skips=True)
 
 
-def build_told_again(deletes: str, source: TableRelation) -> Fragment:
+def build_repeated_deletes(deletes: str, source: TableRelation) -> Fragment:
     """Deletes (`k0.., ts`) as records of a table's topic."""
-    columns = [column(f"k{i}", type_) for i, type_ in enumerate(source.key_types)]
-    values = [column(f"c{i}", c.type) for i, c in enumerate(source.value)]
-    nothing = [f"CAST(NULL AS {value.spark}) AS {value.name}" for value in values]
-    sql = f"SELECT {', '.join([*source.keys, *nothing])}, ts, false AS present FROM ({deletes})"
+    columns = key_columns(source.key_types)
+    values = value_columns(c.type for c in source.value)
+    nulls = [f"CAST(NULL AS {value.spark}) AS {value.name}" for value in values]
+    sql = f"SELECT {', '.join([*source.keys, *nulls])}, ts, false AS present FROM ({deletes})"
     return Fragment(sql, (*columns, *values, TS, PRESENT))

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from holdfast.runtime import physical_columns as col
+from holdfast.runtime.fragment import BAD, PRESENT, SKIPPED, TS, Fragment, key_columns, value_columns
 from holdfast.runtime.plan.formats import TimestampColumn
-from holdfast.runtime.plan.presence import Maybe
+from holdfast.runtime.plan.optional import Maybe
 from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.runtime.spark.builders.timestamp import timed, timestamp_sql
-from holdfast.runtime.spark.fragment import BAD, PRESENT, SKIPPED, TS, Fragment, column
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation, physical_key
 from holdfast.types import Column, Schema
 
@@ -15,7 +16,7 @@ from holdfast.types import Column, Schema
 def build_stream_source(
     schema: Schema, view: str, timestamp: Maybe[TimestampColumn], window: WindowInfo | None = None
 ) -> StreamRelation:
-    """The records of a topic, decoded; one without a value is a row that is not present."""
+    """The decoded records of a topic; a record without a value is a row with `present` false."""
     relation = StreamRelation("", schema.key, schema.row, headers=True, window=window)
     ts = timestamp_sql(timestamp, schema.key, schema.row, present="NOT tombstone")
     columns = [*relation.keys, *relation.values, "NOT tombstone AS present", f"{ts} AS ts", "part", "off", "bad", "hdr"]
@@ -24,14 +25,14 @@ def build_stream_source(
 
 
 def build_derived_stream(schema: Schema, view: str, window: WindowInfo | None = None) -> StreamRelation:
-    """The rows that another query gave in this tick."""
+    """The rows that another query emitted in this tick."""
     relation = StreamRelation("", schema.key, schema.value, headers=True, window=window)
     columns = [*relation.keys, *relation.values, "present", "ts", "part", "off", "0 AS bad", "hdr"]
     return replace(relation, sql=f"SELECT {', '.join(columns)} FROM {view}")
 
 
 def build_table_source(schema: Schema, view: str, window: WindowInfo | None = None) -> TableRelation:
-    """The changes that a table had in this tick."""
+    """The changes of a table in this tick."""
     return TableRelation(f"SELECT * FROM {view}", schema.key, schema.row, window)
 
 
@@ -44,20 +45,20 @@ def build_table_of_topic(
 ) -> Fragment:
     """The last record per key: `k0.., c0.., ts, present, bad, skipped`. A record without a key is bad.
 
-    `more` are columns behind those of the schema: where the record is, by partition and offset.
+    `more` are value columns after those of the schema: the partition and the offset of the record.
     """
     types = physical_key(schema.key, window)
-    keys = [f"k{i}" for i in range(len(types))]
-    values = [f"c{i}" for i in range(len(schema.row))]
+    keys = col.keys(len(types))
+    values = col.values(len(schema.row))
     last = [f"max_by({name}, struct(part, off)) AS {name}" for name in values]
-    where = [f"max_by({name}, struct(part, off))" for name in ("part", "off")]
-    last += [f"{sql} AS c{len(values) + i}" for i, sql in enumerate(where[: len(more)])]
+    position = [f"max_by({name}, struct(part, off))" for name in ("part", "off")]
+    last += [f"{sql} AS {col.value(len(values) + i)}" for i, sql in enumerate(position[: len(more)])]
     last += ["max_by(ts, struct(part, off)) AS ts"]
     last += ["NOT max_by(tombstone, struct(part, off)) AS present", "bad", "count(*) AS skipped"]
     ts = timestamp_sql(timestamp, schema.key, schema.row, present="NOT tombstone")
     rows = f"SELECT {', '.join([*keys, *values])}, {ts} AS ts, part, off, tombstone, bad FROM {view}"
     rows = timed(rows, timestamp, [*keys, *values, "ts", "part", "off", "tombstone", "bad"])
     sql = f"SELECT {', '.join([*keys, *last])} FROM ({rows}) GROUP BY {', '.join([*keys, 'bad'])}"
-    columns = [column(f"k{i}", type_) for i, type_ in enumerate(types)]
-    columns += [column(f"c{i}", c.type) for i, c in enumerate((*schema.row, *more))]
-    return Fragment(sql, (*columns, TS, PRESENT, BAD, SKIPPED), tells=True)
+    columns = key_columns(types)
+    columns += value_columns(c.type for c in (*schema.row, *more))
+    return Fragment(sql, (*columns, TS, PRESENT, BAD, SKIPPED), reports_skips=True)

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Sequence
 
 from holdfast.errors import PlanError
+from holdfast.runtime import physical_columns as col
+from holdfast.runtime.compiler.sql import render
 from holdfast.runtime.expressions.physical import Dialect
-from holdfast.runtime.expressions.render import render
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.tree import Call, ColumnRef, StringLiteral
 from holdfast.runtime.plan.formats import TimestampColumn
-from holdfast.runtime.plan.presence import Maybe, given
-from holdfast.runtime.spark.skipping import Skip, marked
+from holdfast.runtime.plan.optional import Maybe, value_of
+from holdfast.runtime.spark.skips import Skip, marked
 from holdfast.types import Column, Scalar, SqlType
 
 
@@ -22,21 +23,21 @@ def timestamp_sql(
     prefix: str = "c",
     ts: str = "ts",
 ) -> str:
-    """The Spark SQL of a row's timestamp. It is NULL where the column has none that can be one."""
-    column = given(wanted)
+    """The Spark SQL of a row's timestamp; NULL where the value of the timestamp column is not a valid timestamp."""
+    column = value_of(wanted)
     if column is None:
         return ts
-    named = {c.name: (f"k{i}", c.type) for i, c in enumerate(key)}
+    named = {c.name: (col.key(i), c.type) for i, c in enumerate(key)}
     named |= {c.name: (f"{prefix}{i}", c.type) for i, c in enumerate(value)}
     if column.column not in named:
-        raise PlanError(f'the timestamp column "{column.column}" is not there')
+        raise PlanError(f'the timestamp column "{column.column}" does not exist')
     sql, type_ = named[column.column]
     millis = _millis(column, sql, type_)
     return f"IF({present}, IF({millis} >= 0, {millis}, NULL), {ts})"
 
 
 def _millis(column: TimestampColumn, sql: str, type_: SqlType) -> str:
-    pattern = given(column.format)
+    pattern = value_of(column.format)
     match type_:
         case Scalar.BIGINT:
             return sql
@@ -48,12 +49,12 @@ def _millis(column: TimestampColumn, sql: str, type_: SqlType) -> str:
             return render(Call("STRINGTOTIMESTAMP", (name, StringLiteral(pattern))), scope, Dialect.SPARK)
     raise PlanError(
         f'the timestamp column "{column.column}" cannot be of type {type_}',
-        hint="It is a BIGINT of milliseconds since the epoch, a TIMESTAMP, or a STRING with a format.",
+        hint="Use a BIGINT of milliseconds since the epoch, a TIMESTAMP, or a STRING with a format.",
     )
 
 
 def timed(sql: str, wanted: Maybe[TimestampColumn], names: Iterable[str]) -> str:
-    """A SELECT of these columns, in which rows that a timestamp column leaves without a timestamp are skipped."""
-    if given(wanted) is None:
+    """A SELECT of these columns that skips rows whose timestamp column has no valid timestamp."""
+    if value_of(wanted) is None:
         return sql
     return f"SELECT {marked(names, 'ts IS NOT NULL', Skip.NO_TIMESTAMP)} FROM ({sql})"

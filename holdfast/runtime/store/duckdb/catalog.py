@@ -1,11 +1,20 @@
-"""Making and dropping objects, each in one transaction. Callers hold `writing`."""
+"""Creating, extending and dropping objects, each in one transaction. Callers hold `write_lock`.
+
+Extending an object adds value columns, which are NULL in all existing rows, also those of the past. Its tables are
+created again with the columns in order, because rows are inserted by position elsewhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
 
 import duckdb
 
+from holdfast.errors import StoreError
 from holdfast.names import CollectionId, QueryId, StateId
+from holdfast.runtime.store.duckdb.columns import listed
 from holdfast.runtime.store.duckdb.core import Core
-from holdfast.runtime.store.duckdb.extending import extend_collection, extend_outbox
-from holdfast.runtime.store.duckdb.ledger import Entry
+from holdfast.runtime.store.duckdb.disk.flush import flush
+from holdfast.runtime.store.duckdb.disk.wal import WalEntry
 from holdfast.runtime.store.duckdb.objects import (
     Collection,
     Object,
@@ -16,6 +25,7 @@ from holdfast.runtime.store.duckdb.objects import (
     state_tables,
 )
 from holdfast.runtime.store.port import Layout
+from holdfast.runtime.store.schemas import extends, names
 
 
 def create_collection(core: Core, id_: CollectionId, layout: Layout, window_ms: int) -> None:
@@ -24,13 +34,13 @@ def create_collection(core: Core, id_: CollectionId, layout: Layout, window_ms: 
             extend_collection(core, known, layout)
         return
     made = Collection(id_, core.objects.next_number, layout, window_ms)
-    entries = [made.entry(), _folded(core, made)]
+    entries = [made.entry(), _flushed(core, made)]
     with core.transaction() as run:
         _insert(run, "collection", id_, made.number, layout, window_ms, collection_tables(made))
-        core.ledger.write(run, entries)
-    with core.times:
-        core.ledger.apply(entries)
-        made.recent.complete = made.recent.asked = True
+        core.wal.write(run, entries)
+    with core.memory_lock:
+        core.wal.apply(entries)
+        made.memtable.complete = made.memtable.tables_tried = True
         core.objects.collections[id_] = made
         core.objects.next_number += 1
 
@@ -41,7 +51,7 @@ def set_window(core: Core, id_: CollectionId, window_ms: int) -> None:
         return
     with core.transaction() as run:
         run.execute("UPDATE objects SET window_ms = ? WHERE number = ?", [window_ms, changed.number])
-    with core.times:
+    with core.memory_lock:
         changed.window_ms = window_ms
 
 
@@ -49,13 +59,13 @@ def create_state(core: Core, id_: StateId, layout: Layout) -> None:
     if id_ in core.objects.states:
         return
     made = State(id_, core.objects.next_number, layout)
-    entries = [_folded(core, made)]
+    entries = [_flushed(core, made)]
     with core.transaction() as run:
         _insert(run, "state", id_, made.number, layout, 0, state_tables(made))
-        core.ledger.write(run, entries)
-    with core.times:
-        core.ledger.apply(entries)
-        made.recent.complete = made.recent.asked = True
+        core.wal.write(run, entries)
+    with core.memory_lock:
+        core.wal.apply(entries)
+        made.memtable.complete = made.memtable.tables_tried = True
         core.objects.states[id_] = made
         core.objects.next_number += 1
 
@@ -66,12 +76,12 @@ def create_outbox(core: Core, query: QueryId, layout: Layout) -> None:
             extend_outbox(core, known, layout)
         return
     made = Outbox(query, core.objects.next_number, layout)
-    entries = [_folded(core, made)]
+    entries = [_flushed(core, made)]
     with core.transaction() as run:
         _insert(run, "outbox", query, made.number, layout, 0, outbox_tables(made))
-        core.ledger.write(run, entries)
-    with core.times:
-        core.ledger.apply(entries)
+        core.wal.write(run, entries)
+    with core.memory_lock:
+        core.wal.apply(entries)
         core.objects.outboxes[query] = made
         core.objects.next_number += 1
 
@@ -80,27 +90,27 @@ def drop_collection(core: Core, id_: CollectionId) -> None:
     gone = core.objects.collections.get(id_)
     if gone is None:
         return
-    entries = [Entry("dropped", id_), Entry("folded", part=gone.number)]
+    entries = [WalEntry("dropped", id_), WalEntry("folded", part=gone.number)]
     with core.transaction() as run:
         _delete(run, gone.number, gone.current, gone.history)
-        core.ledger.write(run, entries)
-    with core.times:
-        core.ledger.apply(entries)
+        core.wal.write(run, entries)
+    with core.memory_lock:
+        core.wal.apply(entries)
         del core.objects.collections[id_]
         core.changed.discard(id_)
-        core.holds.forget(id_)
+        core.pins.forget(id_)
 
 
 def drop_state(core: Core, id_: StateId) -> None:
     gone = core.objects.states.get(id_)
     if gone is None:
         return
-    entries = [Entry("folded", part=gone.number)]
+    entries = [WalEntry("folded", part=gone.number)]
     with core.transaction() as run:
         _delete(run, gone.number, gone.table)
-        core.ledger.write(run, entries)
-    with core.times:
-        core.ledger.apply(entries)
+        core.wal.write(run, entries)
+    with core.memory_lock:
+        core.wal.apply(entries)
         del core.objects.states[id_]
 
 
@@ -108,18 +118,18 @@ def drop_outbox(core: Core, query: QueryId) -> None:
     gone = core.objects.outboxes.get(query)
     if gone is None:
         return
-    entries = [Entry("folded", part=gone.number)]
+    entries = [WalEntry("folded", part=gone.number), WalEntry("settled", query)]
     with core.transaction() as run:
         _delete(run, gone.number, gone.table)
-        core.ledger.write(run, entries)
-    with core.times:
-        core.ledger.apply(entries)
+        core.wal.write(run, entries)
+    with core.memory_lock:
+        core.wal.apply(entries)
         del core.objects.outboxes[query]
 
 
-def _folded(core: Core, made: Object) -> Entry:
+def _flushed(core: Core, made: Object) -> WalEntry:
     """A number may have been another object's: changes up to now are not the new one's."""
-    return Entry("folded", part=made.number, numbers=(core.ledger.next,))
+    return WalEntry("folded", part=made.number, numbers=(core.wal.next,))
 
 
 def _insert(
@@ -143,3 +153,67 @@ def _delete(run: duckdb.DuckDBPyConnection, number: int, *tables: str) -> None:
     for table in tables:
         run.execute(f"DROP TABLE {table}")
     run.execute("DELETE FROM objects WHERE number = ?", [number])
+
+
+def extend_collection(core: Core, known: Collection, layout: Layout) -> None:
+    _check(known.layout, layout, known.id)
+    flush(core, [known])
+    made = Collection(known.id, core.objects.next_number, layout, known.window_ms)
+    made.recall(known.entry().numbers)
+    made.wanted, made.oldest, made.writing = known.wanted, known.oldest, known.writing
+    entries = [made.entry(), *_numbers(core, known.number, made.number)]
+    rows = ["k", "seq", *names("k", layout.key), *names("c", known.layout.value), "ts", "since"]
+    with core.transaction() as run:
+        _make(run, collection_tables(made), known.number, made.number, layout)
+        _move(run, known.current, made.current, [*rows, "g"] if layout.group else rows)
+        _move(run, known.history, made.history, [*rows, "until", "present"])
+        core.wal.write(run, entries)
+    with core.memory_lock:
+        core.wal.apply(entries)
+        core.objects.collections[known.id] = made
+        core.objects.next_number += 1
+
+
+def extend_outbox(core: Core, known: Outbox, layout: Layout) -> None:
+    _check(known.layout, layout, known.query)
+    flush(core, [known])
+    made = replace(known, number=core.objects.next_number, layout=layout)
+    entries = _numbers(core, known.number, made.number)
+    with core.transaction() as run:
+        _make(run, outbox_tables(made), known.number, made.number, layout)
+        rows = ["time", "n", "present", *names("k", layout.key), *names("c", known.layout.value), "ts"]
+        _move(run, known.table, made.table, rows)
+        core.wal.write(run, entries)
+    with core.memory_lock:
+        core.wal.apply(entries)
+        core.objects.outboxes[known.query] = made
+        core.objects.next_number += 1
+
+
+def _check(known: Layout, wanted: Layout, name: str) -> None:
+    if not extends(wanted, known):
+        raise StoreError(
+            f"{name} has other columns in the store",
+            detail=f"It has {_described(known)}; wanted are {_described(wanted)}.",
+            hint="Drop the object and create it again.",
+        )
+
+
+def _described(layout: Layout) -> str:
+    return f"keys ({', '.join(map(str, layout.key))}) and values ({', '.join(map(str, layout.value))})"
+
+
+def _numbers(core: Core, old: int, new: int) -> list[WalEntry]:
+    """What the log has of the old number is in the tables; of the new number it has nothing yet."""
+    return [WalEntry("folded", part=old), WalEntry("folded", part=new, numbers=(core.wal.next,))]
+
+
+def _make(run: duckdb.DuckDBPyConnection, tables: Sequence[str], old: int, new: int, layout: Layout) -> None:
+    for statement in tables:
+        run.execute(statement)
+    run.execute("UPDATE objects SET number = ?, value = ? WHERE number = ?", [new, list(map(str, layout.value)), old])
+
+
+def _move(run: duckdb.DuckDBPyConnection, old: str, new: str, columns: Sequence[str]) -> None:
+    run.execute(f"INSERT INTO {new} ({listed(columns)}) SELECT {listed(columns)} FROM {old}")
+    run.execute(f"DROP TABLE {old}")

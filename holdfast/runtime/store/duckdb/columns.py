@@ -41,7 +41,7 @@ def key_type(layout: Layout) -> str:
 
 
 def key_sql(layout: Layout, expressions: Sequence[str]) -> str:
-    """The encoded key of the given key columns: themselves when one plain column, else a JSON array of texts."""
+    """The encoded key of some key columns: themselves when one plain column, else a JSON array of texts."""
     typed = [f"CAST({e} AS {duckdb_type(t)})" for e, t in zip(expressions, layout.key, strict=True)]
     if is_plain_key(layout):
         return typed[0]

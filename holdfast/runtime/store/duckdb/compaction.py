@@ -11,54 +11,60 @@ import duckdb
 
 from holdfast.names import CollectionId
 from holdfast.runtime.store import frontier as laws
-from holdfast.runtime.store.duckdb import folding
 from holdfast.runtime.store.duckdb.core import Core
+from holdfast.runtime.store.duckdb.disk import flush
 from holdfast.runtime.store.duckdb.objects import Collection
-from holdfast.runtime.store.duckdb.one import one
+from holdfast.runtime.store.duckdb.statements import one
 from holdfast.runtime.store.port import Frontier, Time
 
-LEDGER_ENTRIES = 50_000
-"""The ledger is rewritten when it has this many, and more than twice what is needed of it."""
+WAL_ENTRIES = 50_000
+"""The write-ahead log is rewritten when it has more entries than this, and more than twice those it needs."""
 
-LEDGER_BYTES = 16 * 1024 * 1024
+WAL_BYTES = 16 * 1024 * 1024
 """It is also rewritten when the changes in it are longer, and more than twice what was left of them the last time."""
 
-FOLDED_TICKS = 256
-"""Changes are folded into tables when so many rows of the ledger came after them."""
+FLUSHED_TICKS = 256
+"""Memtables are flushed when this many rows of the log came after their oldest change."""
 
-FEW_TICKS = FOLDED_TICKS // 4
-"""Of a ledger that is too long, changes older than this are folded before it is rewritten: else they would stay."""
+FEW_TICKS = FLUSHED_TICKS // 4
+"""Before a long log is rewritten, changes older than this are flushed, or they would stay in it."""
 
-MOST_TICKS = 4 * FOLDED_TICKS
+MOST_TICKS = 4 * FLUSHED_TICKS
 """Opening a store takes in about a thousand small changes a second."""
 
-FOLD_SECONDS = 0.01
+FLUSH_SECONDS = 0.01
 
 
 def compact(core: Core, limit: int) -> int:
     """Advance every since as far as window and holds allow, then forget at most `limit` rows."""
     advance(core)
     forgotten = _forget(core, limit)
-    is_long = core.ledger.bytes > max(LEDGER_BYTES, 2 * core.ledger.left)
-    _fold(core, ticks=FEW_TICKS if is_long else FOLDED_TICKS)
-    is_folded = folding.unfolded(core) > core.ledger.next - FEW_TICKS
-    if core.ledger.size > max(LEDGER_ENTRIES, 2 * core.ledger.needed) or (is_long and is_folded):
-        _rewrite_ledger(core)
+    is_long = core.wal.bytes > max(WAL_BYTES, 2 * core.wal.left)
+    _flush(core, ticks=FEW_TICKS if is_long else FLUSHED_TICKS)
+    is_flushed = flush.first_unflushed_number(core) > core.wal.next - FEW_TICKS
+    if core.wal.size > max(WAL_ENTRIES, 2 * core.wal.needed) or (is_long and is_flushed):
+        _rewrite_wal(core)
     return forgotten
 
 
 def advance(core: Core) -> None:
-    with core.times:
+    with core.memory_lock:
         for collection in core.objects.collections.values():
             if laws.is_building(collection.frontier):
                 continue
             wanted = max(collection.wanted, laws.implied_since(collection.frontier.upper, collection.window_ms))
-            since = laws.held_since(collection.frontier, Time(wanted), core.held(collection.id))
+            since = laws.held_since(collection.frontier, Time(wanted), core.claims(collection.id))
             if since != collection.frontier.since:
                 collection.frontier = Frontier(since, collection.frontier.upper)
                 core.changed.add(collection.id)
-        needed = [core.ledger.committed, *(_bound(c) for c in core.objects.collections.values() if c.keeps_history)]
-        core.ledger.trim(min(needed))
+        needed = [_bound(c) for c in core.objects.collections.values() if c.keeps_history and _is_live(core, c)]
+        core.wal.trim(min([core.wal.committed, *needed]))
+
+
+def _is_live(core: Core, collection: Collection) -> bool:
+    """Whether a collection takes part in ticks. One that is frozen is read at times before it froze, for as long as it
+    lasts: the offsets of all that time would add up to millions."""
+    return laws.is_building(collection.frontier) or collection.frontier.upper > core.wal.committed
 
 
 def _bound(collection: Collection) -> Time:
@@ -72,7 +78,7 @@ def _forget(core: Core, limit: int) -> int:
     collections = list(core.objects.collections.values())
     stored = [c for c in collections if c.oldest is not None and c.oldest <= _bound(c)]
     forgotten = _forget_stored(core, stored, limit) if stored else 0
-    with core.times:
+    with core.memory_lock:
         for collection in collections:
             if forgotten < limit:
                 forgotten += collection.forget(_bound(collection), limit - forgotten)
@@ -88,9 +94,9 @@ def _forget_stored(core: Core, collections: Sequence[Collection], limit: int) ->
             if forgotten < limit:
                 forgotten += _delete(run, collection, limit - forgotten)
                 [oldest[collection.id]] = one(run, f"SELECT min(until) FROM {collection.history}")
-        core.ledger.write(run, entries)
-    with core.times:
-        core.ledger.apply(entries)
+        core.wal.write(run, entries)
+    with core.memory_lock:
+        core.wal.apply(entries)
         for id_, time in oldest.items():
             core.objects.collection(id_).oldest = time
     return forgotten
@@ -107,26 +113,26 @@ def _delete(run: duckdb.DuckDBPyConnection, collection: Collection, limit: int) 
     return min(int(gone), limit)
 
 
-# -- the ledger --------------------------------------------------------------------------------------
+# -- the write-ahead log -----------------------------------------------------------------------------
 
 
-def _fold(core: Core, ticks: int) -> None:
-    """Fold the objects that have changes older than some ticks, the oldest first.
+def _flush(core: Core, ticks: int) -> None:
+    """Flush the objects whose oldest change is older than some ticks, the oldest first.
 
     Ticks wait meanwhile, so a little is done at each compaction; when that has not sufficed, all of it.
     """
     objects = core.objects.by_number().values()
-    waiting = [(number, target) for target in objects if (number := folding.first(target)) is not None]
-    began, overdue = time.monotonic(), core.ledger.next - MOST_TICKS
+    waiting = [(number, target) for target in objects if (number := flush.first_unflushed(target)) is not None]
+    began, overdue = time.monotonic(), core.wal.next - MOST_TICKS
     for number, target in sorted(waiting, key=lambda found: found[0]):
-        if number > core.ledger.next - ticks:
+        if number > core.wal.next - ticks:
             return
-        if number > overdue and time.monotonic() - began > FOLD_SECONDS:
+        if number > overdue and time.monotonic() - began > FLUSH_SECONDS:
             return
-        folding.fold(core, [target])
+        flush.flush(core, [target])
 
 
-def _rewrite_ledger(core: Core) -> None:
+def _rewrite_wal(core: Core) -> None:
     with core.transaction() as run:
-        core.ledger.rewrite(run, unfolded=folding.unfolded(core))
-    core.ledger.rewritten()
+        core.wal.rewrite(run, unflushed=flush.first_unflushed_number(core))
+    core.wal.rewritten()

@@ -1,11 +1,11 @@
-"""What all parts of the embedded store share: the database, two locks, and what is kept in memory.
+"""What the parts of the embedded store share: the database, two locks, and what is in memory.
 
-`writing` is held over every transaction that writes, so that ticks, compaction and small facts never meet.
-`times` guards what is in memory; it is never held while DuckDB works, so readers never wait for a tick.
+Lock order: `write_lock`, then `memory_lock`.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from threading import RLock
 
@@ -14,23 +14,42 @@ import duckdb
 from holdfast.errors import ReadError
 from holdfast.names import CollectionId
 from holdfast.runtime.store import frontier as laws
-from holdfast.runtime.store.duckdb.applying import apply
-from holdfast.runtime.store.duckdb.deadlines import Deadlines
-from holdfast.runtime.store.duckdb.files import wal_bytes
-from holdfast.runtime.store.duckdb.holds import Holds
-from holdfast.runtime.store.duckdb.journal import decode
-from holdfast.runtime.store.duckdb.ledger import Change, Entry, Ledger
+from holdfast.runtime.store.duckdb.disk.files import wal_bytes
+from holdfast.runtime.store.duckdb.disk.wal import LoggedTick, WalEntry, WriteAheadLog
+from holdfast.runtime.store.duckdb.errors import translate, translate_errors
+from holdfast.runtime.store.duckdb.memtable.changes import apply, decode
 from holdfast.runtime.store.duckdb.objects import Collection, Objects
-from holdfast.runtime.store.duckdb.prepared import Statements
-from holdfast.runtime.store.duckdb.problems import telling, told
+from holdfast.runtime.store.duckdb.statements import Deadlines, PreparedStatements
 from holdfast.runtime.store.port import Frontier, Time
 
 MEMORY_ROWS = 200_000
 """About how many rows memory has of all collections and states, beside those that tables do not have yet."""
 
 
+class Pins:
+    """Times that open readers of this process need. Callers hold `memory_lock`."""
+
+    def __init__(self) -> None:
+        self._tokens = count(1)
+        self._pins: dict[int, tuple[CollectionId, Time]] = {}
+
+    def add(self, collection: CollectionId, at: Time) -> int:
+        token = next(self._tokens)
+        self._pins[token] = (collection, at)
+        return token
+
+    def remove(self, token: int) -> None:
+        self._pins.pop(token, None)
+
+    def on(self, collection: CollectionId) -> list[Time]:
+        return [at for pinned, at in self._pins.values() if pinned == collection]
+
+    def forget(self, collection: CollectionId) -> None:
+        self._pins = {token: pin for token, pin in self._pins.items() if pin[0] != collection}
+
+
 class Core:
-    """The open database. Methods that write are called with `writing` held."""
+    """The open database. Methods that write are called with `write_lock` held."""
 
     def __init__(
         self,
@@ -43,30 +62,32 @@ class Core:
         self.database = database
         self._calculator = calculator
         self.deadlines = deadlines
-        self.expressions = Statements(calculator)
+        self.expressions = PreparedStatements(calculator)
         """Over Arrow tables alone."""
-        self.lookups = Statements(database)
-        self.writing = RLock()
-        self.times = RLock()
-        self.ledger, changes = Ledger.read(database)
+        self.lookups = PreparedStatements(database)
+        self.write_lock = RLock()
+        """Held over every transaction that writes: ticks, flushes, compaction and facts never meet."""
+        self.memory_lock = RLock()
+        """Guards what is in memory. Never held while DuckDB works, so that readers do not wait for a tick."""
+        self.wal, changes = WriteAheadLog.read(database)
         self.objects = Objects.read(database)
-        self.holds = Holds()
+        self.pins = Pins()
         self.changed: set[CollectionId] = set()
-        """Collections whose times in memory are ahead of the ledger's."""
+        """Collections whose frontiers in memory are ahead of the write-ahead log's."""
         self.epoch = 0
         """Counts checkpoints: row ids that were found in an earlier epoch may have moved."""
-        self.kept = False
-        """True while what the files hold must stay as it is: a log that only grows, and no checkpoint."""
+        self.files_pinned = False
+        """While a backup copies the files, DuckDB's log may only grow and no checkpoint may run."""
         for collection in self.objects.collections.values():
-            collection.recall(self.ledger.collections[collection.id])
+            collection.recall(self.wal.collections[collection.id])
         self._replay(changes)
 
-    def _replay(self, changes: Sequence[Change]) -> None:
-        """Have in memory again what the tables do not have."""
+    def _replay(self, changes: Sequence[LoggedTick]) -> None:
+        """Restore in memory what the tables do not have."""
         objects = self.objects.by_number()
         for number, time, encoded in changes:
-            parts = [part for part in decode(encoded, objects) if number > self.ledger.folded.get(part.object, -1)]
-            apply(objects, parts, number, time, settled=self.ledger.settled)
+            found = [change for change in decode(encoded, objects) if number > self.wal.flushed.get(change.object, -1)]
+            apply(objects, found, number, time, published_to=self.wal.published_to)
 
     def close(self) -> None:
         self.deadlines.close()
@@ -82,9 +103,9 @@ class Core:
 
     @contextmanager
     def transaction(self, connection: duckdb.DuckDBPyConnection | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-        """All or nothing: committed when the block ends well, else rolled back."""
+        """All or nothing: committed when the block ends without an error, else rolled back."""
         run = connection or self.database
-        with telling():
+        with translate_errors():
             run.execute("BEGIN")
             try:
                 yield run
@@ -94,37 +115,37 @@ class Core:
                     run.execute("ROLLBACK")
                 raise
 
-    def write(self, entries: Sequence[Entry]) -> None:
-        """Make ledger entries durable."""
+    def write(self, entries: Sequence[WalEntry]) -> None:
+        """Make entries of the write-ahead log durable."""
         with self.transaction() as run:
-            self.ledger.write(run, entries)
-        with self.times:
-            self.ledger.apply(entries)
+            self.wal.write(run, entries)
+        with self.memory_lock:
+            self.wal.apply(entries)
 
-    def flush(self) -> None:
-        """Make the times durable that only memory knows."""
+    def write_frontiers(self) -> None:
+        """Make the frontiers durable that are only in memory."""
         with self.changed_entries() as entries:
             if entries:
                 self.write(entries)
 
     @contextmanager
-    def changed_entries(self, without: Sequence[CollectionId] = ()) -> Iterator[list[Entry]]:
-        """Entries of the times that only memory knows; known to be durable when the block ends well."""
-        with self.times:
+    def changed_entries(self, without: Sequence[CollectionId] = ()) -> Iterator[list[WalEntry]]:
+        """Entries of the frontiers that are only in memory; durable when the block ends without an error."""
+        with self.memory_lock:
             changed, self.changed = self.changed, set()
             entries = [self.objects.collection(c).entry() for c in changed if c not in without]
         try:
             yield entries
         except BaseException:
-            with self.times:
+            with self.memory_lock:
                 self.changed |= changed
             raise
 
     def checkpoint(self, *, beyond: int) -> bool:
-        """Fold the log into the file when it is longer; False when a reader or a backup is in the way."""
+        """Run a checkpoint when DuckDB's log is longer than `beyond`; False when a reader or a backup prevents it."""
         if wal_bytes(self.folder) <= beyond:
             return True
-        if self.kept:
+        if self.files_pinned:
             return False
         # Also before it starts: a stage that reads row ids meanwhile must not think them good.
         self.epoch += 1
@@ -133,34 +154,34 @@ class Core:
         except duckdb.TransactionException:
             return False
         except duckdb.Error as problem:
-            raise told(problem) from problem
+            raise translate(problem) from problem
         finally:
             self.epoch += 1
         return True
 
-    def held(self, collection: CollectionId) -> list[Time]:
-        """The times that readers and holds need of a collection."""
-        return [*self.holds.on(collection), *(kept.at for kept in self.ledger.kept.values() if collection in kept.on)]
+    def claims(self, collection: CollectionId) -> list[Time]:
+        """The times that pins and holds need of a collection."""
+        return [*self.pins.on(collection), *(hold.at for hold in self.wal.holds.values() if collection in hold.on)]
 
     def readable(self, collection: CollectionId, at: Time) -> Collection:
         """The collection, when it can be read at a time."""
-        with self.times:
+        with self.memory_lock:
             found = self.objects.collection(collection)
             if not laws.is_readable(found.frontier, at):
                 raise unreadable(collection, at, found.frontier)
             return found
 
     @contextmanager
-    def holding(self, collection: CollectionId, at: Time) -> Iterator[Collection]:
-        """The collection, kept readable at a time for the length of the block."""
-        with self.times:
+    def pinned(self, collection: CollectionId, at: Time) -> Iterator[Collection]:
+        """The collection, pinned at a time for the length of the block."""
+        with self.memory_lock:
             found = self.readable(collection, at)
-            token = self.holds.take(collection, at)
+            token = self.pins.add(collection, at)
         try:
             yield found
         finally:
-            with self.times:
-                self.holds.release(token)
+            with self.memory_lock:
+                self.pins.remove(token)
 
 
 def unreadable(collection: CollectionId, at: Time, frontier: Frontier) -> ReadError:

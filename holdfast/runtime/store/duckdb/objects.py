@@ -1,4 +1,4 @@
-"""Which collections, states and outboxes there are, in which tables, and how their times stand."""
+"""The collections, states and outboxes of the store: their tables, frontiers and memtables."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -10,22 +10,22 @@ from holdfast.errors import StoreError
 from holdfast.names import CollectionId, QueryId, StateId
 from holdfast.runtime.expressions.parse import parse_type
 from holdfast.runtime.store.duckdb.columns import column, declared, key_type, listed
-from holdfast.runtime.store.duckdb.ledger import Entry
-from holdfast.runtime.store.duckdb.one import one
-from holdfast.runtime.store.duckdb.recent import (
-    Past,
-    Recent,
+from holdfast.runtime.store.duckdb.disk.wal import WalEntry
+from holdfast.runtime.store.duckdb.memtable.rows import (
+    Memtable,
+    SupersededRows,
     collection_rows_schema,
     history_schema,
     state_rows_schema,
 )
+from holdfast.runtime.store.duckdb.statements import one
 from holdfast.runtime.store.frontier import BUILDING
 from holdfast.runtime.store.port import Frontier, Layout, Time
 from holdfast.runtime.store.schemas import group_layout, is_plain_key
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class Unflushed:
     """What memory has beyond a collection's tables, as of a moment.
 
     `now` has a row for each key that changed since `first`, not present when it was deleted; `past` has the versions
@@ -52,42 +52,45 @@ class Collection:
     """The time of the newest tick that may be visible to a read; set before that tick commits."""
     next_seq: int = 0
     wanted: Time = BUILDING.since
-    """The since that `advance_since` was asked for; holds may keep the real one below it."""
+    """The since that `advance_since` requested; pins and holds may keep the real one below it."""
     oldest: Time | None = None
     """The least `until` in history, None when history is empty."""
-    recent: Recent = field(init=False)
-    past: Past = field(init=False)
+    memtable: Memtable = field(init=False)
+    past: SupersededRows = field(init=False)
     _first: Time | None = None
-    _pending: Pending | None = None
+    _unflushed: Unflushed | None = None
 
     def __post_init__(self) -> None:
-        self.recent, self.past = Recent(collection_rows_schema(self.layout)), Past(history_schema(self.layout))
+        self.memtable, self.past = (
+            Memtable(collection_rows_schema(self.layout)),
+            SupersededRows(history_schema(self.layout)),
+        )
 
-    def pending(self) -> Pending | None:
-        """Callers hold the store's `times`."""
-        if self._pending is None and self._first is not None:
-            self._pending = Pending(self.recent.dirty(), self.past.table(), self._first)
-        return self._pending
+    def unflushed(self) -> Unflushed | None:
+        """Callers hold `memory_lock`."""
+        if self._unflushed is None and self._first is not None:
+            self._unflushed = Unflushed(self.memtable.dirty(), self.past.table(), self._first)
+        return self._unflushed
 
     def change(self, now: pa.Table, before: pa.Table | None, time: Time, number: int) -> None:
         """Take what a small tick did: the rows it left, and those it superseded."""
-        self.recent.change(now, number)
+        self.memtable.change(now, number)
         if before is not None:
             self.past.add(time, before)
         self._first = time if self._first is None else self._first
-        self._pending = None
+        self._unflushed = None
 
-    def folded(self) -> None:
+    def flushed(self) -> None:
         """The tables have all."""
-        self.recent.folded()
+        self.memtable.flushed()
         self.past.clear()
-        self._first = self._pending = None
+        self._first = self._unflushed = None
 
     def forget(self, bound: Time, limit: int) -> int:
-        """Drop at most `limit` versions that memory has and no readable time needs; gives how many."""
+        """Drop at most `limit` versions that memory has and no readable time needs; returns how many."""
         forgotten = self.past.forget(bound, limit)
         if forgotten:
-            self._pending = None
+            self._unflushed = None
         return forgotten
 
     @property
@@ -103,8 +106,8 @@ class Collection:
         """A collection that no time can be read of needs none."""
         return self.frontier.upper > 0 or self.history_from is not None
 
-    def entry(self, *, upper: Time | None = None, written: Time | None = None, next_seq: int | None = None) -> Entry:
-        """The ledger's entry of the collection as it is, or as a tick will leave it."""
+    def entry(self, *, upper: Time | None = None, written: Time | None = None, next_seq: int | None = None) -> WalEntry:
+        """The log's entry of the collection as it is, or as a tick will leave it."""
         start = 0 if self.history_from is None else self.history_from + 1
         numbers = (
             self.frontier.since,
@@ -113,7 +116,7 @@ class Collection:
             self.written if written is None else written,
             self.next_seq if next_seq is None else next_seq,
         )
-        return Entry("collection", self.id, numbers=numbers)
+        return WalEntry("collection", self.id, numbers=numbers)
 
     def recall(self, numbers: tuple[int, ...]) -> None:
         since, upper, start, written, self.next_seq = numbers
@@ -127,12 +130,12 @@ class State:
     id: StateId
     number: int
     layout: Layout
-    recent: Recent = field(init=False)
+    memtable: Memtable = field(init=False)
     oldest: int | None = None
     """No row of the table has a lesser `ts`; None when it is not known."""
 
     def __post_init__(self) -> None:
-        self.recent = Recent(state_rows_schema(self.layout))
+        self.memtable = Memtable(state_rows_schema(self.layout))
 
     def written(self) -> None:
         """The table was written."""
@@ -144,7 +147,7 @@ class State:
 
 
 class Unwritten(NamedTuple):
-    """Rows of one tick that only memory and the ledger have, under a number."""
+    """Rows of one tick that are only in memory and in the log, under a number."""
 
     number: int
     rows: pa.Table
@@ -160,13 +163,13 @@ class Outbox:
     unwritten: dict[Time, Unwritten] = field(default_factory=dict)
 
     @property
-    def owed(self) -> dict[Time, int]:
+    def pending(self) -> dict[Time, int]:
         """Rows by time."""
         return self.written | {time: part.rows.num_rows for time, part in self.unwritten.items()}
 
     @property
     def first(self) -> int | None:
-        """The ledger's number of the oldest rows that only memory has."""
+        """The number in the log of the oldest rows that are only in memory."""
         return min((part.number for part in self.unwritten.values()), default=None)
 
     @property
@@ -217,19 +220,21 @@ class Objects:
         try:
             return self.collections[id_]
         except KeyError:
-            raise StoreError(f"the store has no collection {id_}") from None
+            raise StoreError(
+                f'"{id_}" does not exist in the store', detail="It was dropped, or is not created yet."
+            ) from None
 
     def state(self, id_: StateId) -> State:
         try:
             return self.states[id_]
         except KeyError:
-            raise StoreError(f"the store has no state {id_}") from None
+            raise StoreError(f'state "{id_}" does not exist in the store') from None
 
     def outbox(self, query: QueryId) -> Outbox:
         try:
             return self.outboxes[query]
         except KeyError:
-            raise StoreError(f"the store has no outbox of {query}") from None
+            raise StoreError(f'query "{query}" has no outbox in the store') from None
 
 
 def _oldest(database: duckdb.DuckDBPyConnection, collection: Collection) -> Time | None:

@@ -1,6 +1,6 @@
-"""Rows that sink topics have still to get."""
+"""Outboxes: rows that are not published to sink topics yet."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 import pyarrow as pa
@@ -9,50 +9,49 @@ from holdfast.names import QueryId
 from holdfast.runtime.store import schemas
 from holdfast.runtime.store.duckdb.columns import listed
 from holdfast.runtime.store.duckdb.core import Core
-from holdfast.runtime.store.duckdb.fetching import as_arrow
-from holdfast.runtime.store.duckdb.ledger import Entry
-from holdfast.runtime.store.duckdb.problems import telling
-from holdfast.runtime.store.port import Moved, Owed, Time
+from holdfast.runtime.store.duckdb.disk.wal import WalEntry
+from holdfast.runtime.store.duckdb.errors import translate_errors
+from holdfast.runtime.store.duckdb.statements import as_arrow
+from holdfast.runtime.store.port import EndOffset, PendingRows, Time
 
 
-def owed(core: Core) -> list[Owed]:
-    with core.times:
+def pending(core: Core) -> list[PendingRows]:
+    with core.memory_lock:
         everything = [
-            Owed(time, outbox.query, rows)
+            PendingRows(time, outbox.query, rows)
             for outbox in core.objects.outboxes.values()
-            for time, rows in outbox.owed.items()
+            for time, rows in outbox.pending.items()
         ]
-    return sorted(everything, key=lambda owed: (owed.time, owed.sink))
+    return sorted(everything, key=lambda rows: (rows.time, rows.query))
 
 
-def owed_rows(core: Core, query: QueryId, time: Time) -> pa.Table:
-    with core.times:
+def pending_rows(core: Core, query: QueryId, time: Time) -> pa.Table:
+    with core.memory_lock:
         outbox = core.objects.outbox(query)
         unwritten = outbox.unwritten.get(time)
     if unwritten is not None:
         return unwritten.rows
     schema = schemas.outbox_schema(outbox.layout)
     sql = f"SELECT {listed(schema.names)} FROM {outbox.table} WHERE time = {time} ORDER BY n"
-    with telling(), closing(core.database.cursor()) as cursor:
+    with translate_errors(), closing(core.database.cursor()) as cursor:
         return schemas.fit(as_arrow(cursor, sql), schema)
 
 
-def settle(core: Core, upto: Time, published: Sequence[Moved]) -> None:
-    """Callers hold `writing`."""
-    outboxes = list(core.objects.outboxes.values())
-    written = [outbox for outbox in outboxes if any(time <= upto for time in outbox.written)]
-    unwritten = [outbox for outbox in outboxes if any(time <= upto for time in outbox.unwritten)]
-    entries = [Entry("published", "", m.topic, m.partition, (upto, m.end_offset)) for m in published]
-    if not written and not unwritten and not entries:
+def mark_published(core: Core, upto: Mapping[QueryId, Time], ends: Sequence[EndOffset]) -> None:
+    """Callers hold `write_lock`."""
+    outboxes = {query: outbox for query in upto if (outbox := core.objects.outboxes.get(query)) is not None}
+    if not outboxes and not ends:
         return
-    entries.append(Entry("settled", numbers=(upto,)))
+    # The entries of topic ends come with a time for stores of earlier versions, which read it.
+    entries = [WalEntry("published", "", end.topic, end.partition, (core.wal.committed, end.offset)) for end in ends]
+    entries += [WalEntry("settled", query, numbers=(upto[query],)) for query in outboxes]
     with core.transaction() as run:
-        for outbox in written:
-            run.execute(f"DELETE FROM {outbox.table} WHERE time <= {upto}")
-        core.ledger.write(run, entries)
-    with core.times:
-        core.ledger.apply(entries)
-        for outbox in written:
-            outbox.written = {time: rows for time, rows in outbox.written.items() if time > upto}
-        for outbox in unwritten:
-            outbox.unwritten = {time: part for time, part in outbox.unwritten.items() if time > upto}
+        for query, outbox in outboxes.items():
+            if any(time <= upto[query] for time in outbox.written):
+                run.execute(f"DELETE FROM {outbox.table} WHERE time <= {upto[query]}")
+        core.wal.write(run, entries)
+    with core.memory_lock:
+        core.wal.apply(entries)
+        for query, outbox in outboxes.items():
+            outbox.written = {time: rows for time, rows in outbox.written.items() if time > upto[query]}
+            outbox.unwritten = {time: part for time, part in outbox.unwritten.items() if time > upto[query]}

@@ -9,16 +9,18 @@ import pyarrow as pa
 from holdfast.errors import StoreError
 from holdfast.names import CollectionId, QueryId, StateId
 from holdfast.runtime.store import schemas
-from holdfast.runtime.store.duckdb import bulk, delta, elements, folding, reading, small
+from holdfast.runtime.store.duckdb import read
 from holdfast.runtime.store.duckdb.core import Core
-from holdfast.runtime.store.duckdb.delta import Counts
-from holdfast.runtime.store.duckdb.journal import Part
-from holdfast.runtime.store.duckdb.ledger import Entry
+from holdfast.runtime.store.duckdb.disk import flush, large
+from holdfast.runtime.store.duckdb.disk.wal import WalEntry, position_entries
+from holdfast.runtime.store.duckdb.memtable import delta, elements, small
+from holdfast.runtime.store.duckdb.memtable.changes import ObjectChange
+from holdfast.runtime.store.duckdb.memtable.delta import Counts
+from holdfast.runtime.store.duckdb.memtable.small import SMALL, Delta
 from holdfast.runtime.store.duckdb.objects import Collection, State
-from holdfast.runtime.store.duckdb.small import SMALL, Delta
-from holdfast.runtime.store.port import Merging, Moved, Period, Time
+from holdfast.runtime.store.port import EndOffset, Period, Placement, StateMerge, Time
 
-Staged = Delta | bulk.Table
+Staged = Delta | large.StagedTable
 
 
 @dataclass(slots=True)
@@ -28,21 +30,21 @@ class Work:
     collections: dict[CollectionId, Staged] = field(default_factory=dict)
     states: dict[StateId, Staged] = field(default_factory=dict)
     outbox: list[pa.Table | CollectionId] = field(default_factory=list)
-    moved: list[Moved] = field(default_factory=list)
+    position: list[WalEntry] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Written:
-    """What the store has to remember once the transaction is durable."""
+    """What to apply in memory once the transaction is durable."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[WalEntry] = field(default_factory=list)
     collections: dict[CollectionId, Counts] = field(default_factory=dict)
-    parts: list[Part] = field(default_factory=list)
-    """What only memory and the ledger get."""
+    parts: list[ObjectChange] = field(default_factory=list)
+    """Changes for memtables and the write-ahead log alone."""
     tables: list[Collection | State] = field(default_factory=list)
     """Objects whose tables were written."""
-    owed: dict[QueryId, int] = field(default_factory=dict)
-    """Rows that outboxes' tables got."""
+    pending: dict[QueryId, int] = field(default_factory=dict)
+    """How many rows the outboxes' tables got."""
 
 
 class DuckDbStage:
@@ -54,7 +56,7 @@ class DuckDbStage:
         self._core, self._commit = core, commit
         self.connection = connection
         self.work: dict[QueryId, Work] = {}
-        self.remapped: list[Moved] = []
+        self.remapped: list[EndOffset] = []
         self._epoch = core.epoch
 
     # -- staging -------------------------------------------------------------------------------------
@@ -66,13 +68,13 @@ class DuckDbStage:
         if rows.num_rows <= SMALL:
             staged = small.upsert(self._core, target, rows)
         else:
-            self._make_room(target)
-            staged = bulk.upsert(self.connection, target, rows)
+            self._flush(target)
+            staged = large.upsert(self.connection, target, rows)
         self._work(query).collections[collection] = staged
 
-    def merge(self, mergings: Sequence[Merging]) -> Mapping[QueryId, StoreError]:
+    def merge(self, mergings: Sequence[StateMerge]) -> Mapping[QueryId, StoreError]:
         failures: dict[QueryId, StoreError] = {}
-        together: dict[object, list[small.Merging]] = {}
+        together: dict[object, list[small.ReadyMerge]] = {}
         taken: set[int] = set()
         for merging in mergings:
             try:
@@ -90,8 +92,8 @@ class DuckDbStage:
             failures |= self._merge_small(group)
         return failures
 
-    def _ready(self, merging: Merging) -> small.Merging:
-        state, show = self._core.objects.state(merging.state), merging.show
+    def _ready(self, merging: StateMerge) -> small.ReadyMerge:
+        state, show = self._core.objects.state(merging.state), merging.view
         self._claim_state(state.id)
         if state.layout.group:
             raise StoreError(f"the state {state.id} has groups and cannot be merged")
@@ -99,31 +101,31 @@ class DuckDbStage:
         if shown is not None and shown.layout.key != state.layout.key:
             raise StoreError(f"the collection {shown.id} has other key columns than the state {state.id}")
         partials = schemas.fit(merging.partials, schemas.rows_schema(merging.merge.arriving(state.layout), value="p"))
-        along = None if show is None else show.along
-        return small.Merging(merging.query, state, partials, merging.merge, shown, along)
+        along = None if show is None else show.projection
+        return small.ReadyMerge(merging.query, state, partials, merging.merge, shown, along)
 
-    def _merge_small(self, group: Sequence[small.Merging]) -> dict[QueryId, StoreError]:
-        """All as one statement; when that fails, each alone, to know whose it is."""
+    def _merge_small(self, group: Sequence[small.ReadyMerge]) -> dict[QueryId, StoreError]:
+        """All in one statement; when that fails, one by one, to find the query that failed."""
         try:
             for merging, (merged, shown) in zip(group, small.merge(self._core, group), strict=True):
-                self._keep(merging, merged, shown)
+                self._add_merge(merging, merged, shown)
         except StoreError as error:
             if len(group) == 1:
                 return {group[0].query: error}
             return {query: error for one in group for query, error in self._merge_small([one]).items()}
         return {}
 
-    def _merge_large(self, merging: small.Merging) -> None:
-        self._make_room(merging.state)
-        merged = bulk.merge(self.connection, merging.state, merging.partials, merging.merge)
+    def _merge_large(self, merging: small.ReadyMerge) -> None:
+        self._flush(merging.state)
+        merged = large.merge(self.connection, merging.state, merging.partials, merging.merge)
         shown: Staged | None = None
         if merging.shown is not None and merging.along is not None:
-            self._make_room(merging.shown)
+            self._flush(merging.shown)
             layout = merging.state.layout
-            shown = bulk.derive(self.connection, merged, layout, merging.shown, merging.along)
-        self._keep(merging, merged, shown)
+            shown = large.derive(self.connection, merged, layout, merging.shown, merging.along)
+        self._add_merge(merging, merged, shown)
 
-    def _keep(self, merging: small.Merging, merged: Staged, shown: Staged | None) -> None:
+    def _add_merge(self, merging: small.ReadyMerge, merged: Staged, shown: Staged | None) -> None:
         work = self._work(merging.query)
         work.states[merging.state.id] = merged
         if merging.shown is not None and shown is not None:
@@ -143,29 +145,36 @@ class DuckDbStage:
             if gone is None or gone.num_rows <= SMALL:
                 staged = elements.put(self._core, target, rows, gone)
         if staged is None:
-            self._make_room(target)
+            self._flush(target)
             condition = "" if expired is None else elements.in_a_span(expired)
-            staged = bulk.put(self.connection, target, rows, expired, condition)
+            staged = large.put(self.connection, target, rows, expired, condition)
         self._work(query).states[state] = staged
 
-    def append(self, query: QueryId, rows: pa.Table) -> None:
+    def enqueue(self, query: QueryId, rows: pa.Table) -> None:
         outbox = self._core.objects.outbox(query)
         if "present" not in rows.column_names:
             rows = rows.append_column("present", pa.repeat(pa.scalar(True), rows.num_rows))
         if rows.num_rows:
             self._work(query).outbox.append(schemas.fit(rows, schemas.outbox_schema(outbox.layout)))
 
-    def owe(self, query: QueryId, collection: CollectionId) -> None:
-        outbox, owed = self._core.objects.outbox(query), self._core.objects.collection(collection)
-        if outbox.layout != owed.layout:
+    def enqueue_changes(self, query: QueryId, collection: CollectionId) -> None:
+        outbox, source = self._core.objects.outbox(query), self._core.objects.collection(collection)
+        if outbox.layout != source.layout:
             raise StoreError(f"the outbox of {query} has other columns than the collection {collection}")
         self._work(query).outbox.append(collection)
 
-    def move(self, query: QueryId, moved: Sequence[Moved]) -> None:
-        self._work(query).moved.extend(moved)
+    def move(
+        self,
+        query: QueryId,
+        ends: Sequence[EndOffset] = (),
+        placement: Placement | None = None,
+        *,
+        replayed_to: Time | None = None,
+    ) -> None:
+        self._work(query).position += position_entries(query, ends, placement, replayed_to)
 
-    def remap(self, moved: Sequence[Moved]) -> None:
-        self.remapped.extend(moved)
+    def remap(self, ends: Sequence[EndOffset]) -> None:
+        self.remapped.extend(ends)
 
     def discard(self, query: QueryId) -> None:
         self.work.pop(query, None)
@@ -184,10 +193,10 @@ class DuckDbStage:
         target = self._core.objects.collection(collection)
         keys = schemas.fit(keys, schemas.key_schema(target.layout))
         if at is not None:
-            with self._core.holding(collection, at) as held:
-                return reading.lookup(self._core, held, keys, at)
+            with self._core.pinned(collection, at) as held:
+                return read.lookup(self._core, held, keys, at)
         if keys.num_rows > SMALL:
-            return reading.lookup(self._core, target, keys)
+            return read.lookup(self._core, target, keys)
         wanted = list(dict.fromkeys(small.encode(self._core, target.layout, keys).to_pylist()))
         found = small.find(self._core, target, wanted)
         return found.filter(found.column("present")).select(schemas.rows_schema(target.layout).names)
@@ -227,72 +236,79 @@ class DuckDbStage:
         """The collections that the tick changes."""
         return [collection for work in self.work.values() for collection in work.collections]
 
-    def bulky_collections(self) -> list[CollectionId]:
+    def large_collections(self) -> list[CollectionId]:
         """Those whose tables it writes."""
-        return [c for w in self.work.values() for c, staged in w.collections.items() if isinstance(staged, bulk.Table)]
+        staged = (each for work in self.work.values() for each in work.collections.items())
+        return [collection for collection, rows in staged if isinstance(rows, large.StagedTable)]
 
     def write(self, time: Time) -> Written:
         """Run the tick's statements, inside the store's transaction and under its lock."""
         written = Written()
-        written.entries += [Entry("remap", "", m.topic, m.partition, (time, m.end_offset)) for m in self.remapped]
-        written.entries.append(Entry("committed", numbers=(time,)))
+        written.entries += [WalEntry("remap", "", m.topic, m.partition, (time, m.offset)) for m in self.remapped]
+        written.entries.append(WalEntry("committed", numbers=(time,)))
         changes: dict[CollectionId, pa.Table] = {}
-        for query, work in self.work.items():
+        for work in self.work.values():
             for state, staged in work.states.items():
                 self._write_state(self._core.objects.state(state), staged, written)
             for collection, staged in work.collections.items():
                 rows = self._write_collection(self._core.objects.collection(collection), staged, time, written)
                 if rows is not None:
                     changes[collection] = rows
-            written.entries += [Entry("position", query, m.topic, m.partition, (m.end_offset,)) for m in work.moved]
+            written.entries += work.position
         for query, work in self.work.items():
             self._write_outbox(query, work, changes, time, written)
         return written
 
     def _write_state(self, state: State, staged: Staged, written: Written) -> None:
-        if isinstance(staged, bulk.Table):
-            bulk.write_state(state, staged, self.connection.execute, find_again=self._moved_on())
+        if isinstance(staged, large.StagedTable):
+            large.write_state(state, staged, self.connection.execute, find_again=self._is_checkpointed())
             written.tables.append(state)
         elif staged.rows.num_rows:
-            written.parts.append(Part(state.number, staged.rows))
+            written.parts.append(ObjectChange(state.number, staged.rows))
 
     def _write_collection(
         self, collection: Collection, staged: Staged, time: Time, written: Written
     ) -> pa.Table | None:
-        """Gives the changes when they are only for memory."""
+        """Returns the changes when they are only for the memtable."""
         written.collections[collection.id] = staged.counts
-        if isinstance(staged, bulk.Table):
-            bulk.write_collection(collection, staged, time, self.connection.execute, find_again=self._moved_on())
+        if isinstance(staged, large.StagedTable):
+            large.write_collection(
+                collection, staged, time, self.connection.execute, find_again=self._is_checkpointed()
+            )
             written.tables.append(collection)
             return None
         rows = delta.numbered(staged.rows, collection.next_seq)
         if rows.num_rows:
-            written.parts.append(Part(collection.number, rows, history=collection.keeps_history))
+            written.parts.append(ObjectChange(collection.number, rows, history=collection.keeps_history))
         return rows
 
     def _write_outbox(
         self, query: QueryId, work: Work, changes: dict[CollectionId, pa.Table], time: Time, written: Written
     ) -> None:
-        """A large part makes all go to the table: what a tick owes is in one place."""
-        owed = [found for part in work.outbox if (found := self._owed(query, part, changes)) is not None]
-        parts = [part for part in owed if isinstance(part, Part)]
-        if len(parts) == len(owed) and sum(part.rows.num_rows for part in parts) <= SMALL:
+        """With a large part everything goes to the table: a tick's rows of an outbox are either there or in memory."""
+        staged = [found for part in work.outbox if (found := self._outbox_part(query, part, changes)) is not None]
+        parts = [part for part in staged if isinstance(part, ObjectChange)]
+        if len(parts) == len(staged) and sum(part.rows.num_rows for part in parts) <= SMALL:
             written.parts += parts
         else:
-            tables = [part.rows if isinstance(part, Part) else part for part in owed]
-            written.owed[query] = bulk.write_outbox(self.connection, self._core.objects.outbox(query), tables, time)
+            tables = [part.rows if isinstance(part, ObjectChange) else part for part in staged]
+            written.pending[query] = large.write_outbox(self.connection, self._core.objects.outbox(query), tables, time)
 
-    def _owed(
+    def _outbox_part(
         self, query: QueryId, part: pa.Table | CollectionId, changes: dict[CollectionId, pa.Table]
-    ) -> Part | bulk.Table | None:
+    ) -> ObjectChange | large.StagedTable | None:
         outbox = self._core.objects.outbox(query)
         if isinstance(part, pa.Table):
-            return Part(outbox.number, part)
+            return ObjectChange(outbox.number, part)
         if part in changes:
             collection, rows = self._core.objects.collection(part), changes[part]
-            return Part(outbox.number, delta.owed(rows, outbox.layout), owes=collection.number) if len(rows) else None
+            return (
+                ObjectChange(outbox.number, delta.outbox_rows(rows, outbox.layout), changes_of=collection.number)
+                if len(rows)
+                else None
+            )
         staged = self._upserted(part)
-        return staged if isinstance(staged, bulk.Table) and staged.counts.changes else None
+        return staged if isinstance(staged, large.StagedTable) and staged.counts.changes else None
 
     # -- what is staged ------------------------------------------------------------------------------
 
@@ -311,12 +327,12 @@ class DuckDbStage:
     def _upserted(self, collection: CollectionId) -> Staged | None:
         return next((w.collections[collection] for w in self.work.values() if collection in w.collections), None)
 
-    def _make_room(self, target: Collection | State) -> None:
-        """Have the tables know all, so that they can be joined with what arrives."""
-        with self._core.writing:
-            folding.fold(self._core, [target])
+    def _flush(self, target: Collection | State) -> None:
+        """Flush the memtable, so that the tables alone can be joined with the rows that arrive."""
+        with self._core.write_lock:
+            flush.flush(self._core, [target])
 
-    def _moved_on(self) -> bool:
+    def _is_checkpointed(self) -> bool:
         return self._core.epoch != self._epoch
 
     def _delta(self, target: Collection | State, staged: Staged | None) -> pa.Table:
@@ -326,5 +342,5 @@ class DuckDbStage:
                 return schema.empty_table()
             case Delta(rows=rows):
                 return rows.select(schema.names)
-            case bulk.Table():
-                return bulk.read(self.connection, staged, target.layout)
+            case large.StagedTable():
+                return large.read(self.connection, staged, target.layout)

@@ -12,19 +12,15 @@ from holdfast.names import CollectionId, HoldId, QueryId, StateId, StoreId
 from holdfast.runtime.store import frontier as laws
 from holdfast.runtime.store.duckdb import (
     catalog,
-    change_ranges,
-    committing,
+    commit,
     compaction,
-    fetching,
-    folding,
-    keeping,
+    holds,
     outbox,
-    reading,
+    read,
 )
 from holdfast.runtime.store.duckdb.core import Core, unreadable
-from holdfast.runtime.store.duckdb.deadlines import Deadlines
-from holdfast.runtime.store.duckdb.facts import Facts
-from holdfast.runtime.store.duckdb.files import (
+from holdfast.runtime.store.duckdb.disk import flush
+from holdfast.runtime.store.duckdb.disk.files import (
     data_bytes,
     file_sizes,
     open_calculator,
@@ -32,36 +28,38 @@ from holdfast.runtime.store.duckdb.files import (
     open_in_memory,
     wal_bytes,
 )
-from holdfast.runtime.store.duckdb.ledger import Entry, ends_at
-from holdfast.runtime.store.duckdb.pinning import Pins
-from holdfast.runtime.store.duckdb.problems import telling
-from holdfast.runtime.store.duckdb.relations import Read
+from holdfast.runtime.store.duckdb.disk.wal import WalEntry, ends_at
+from holdfast.runtime.store.duckdb.errors import translate_errors
+from holdfast.runtime.store.duckdb.facts import Facts
+from holdfast.runtime.store.duckdb.holds import HoldSizes
+from holdfast.runtime.store.duckdb.relations import RelationRead
 from holdfast.runtime.store.duckdb.stage import DuckDbStage
+from holdfast.runtime.store.duckdb.statements import Deadlines, Fetch, as_arrow, as_tuples
 from holdfast.runtime.store.port import (
     ChangeRange,
+    EndOffset,
     Frontier,
-    Kept,
+    GroupRead,
     KeyRange,
+    KeyRead,
     Layout,
-    Moved,
-    Named,
-    Owed,
     PageSize,
-    Part,
-    Pinned,
-    Position,
+    PendingRows,
+    QueryPosition,
     Relation,
+    RetainedHistory,
+    StoredHold,
     Time,
 )
 
 CHECKPOINT_BYTES = 64 * 1024 * 1024
-"""A log longer than this is folded into the file by the next compaction; the ticks wait meanwhile."""
+"""The next compaction runs a checkpoint when DuckDB's log is longer than this; ticks wait for it."""
 
 CHECKPOINT_AT_ONCE_BYTES = 16 * CHECKPOINT_BYTES
-"""A log longer than this is folded by the commit that finds it: reopening must not take minutes."""
+"""A commit itself runs a checkpoint when the log is longer than this: reopening must not take minutes."""
 
 BACKUP_LOG_BYTES = 1024 * 1024
-"""A longer log is folded into the file before a backup, if no reader is in the way."""
+"""A backup first runs a checkpoint when the log is longer than this, unless a reader prevents it."""
 
 
 T = TypeVar("T")
@@ -70,129 +68,133 @@ T = TypeVar("T")
 def open_store(
     folder: Path, *, memory_limit: str | None = None, threads: int = 2, read_timeout: float = 60.0
 ) -> "DuckDbStore":
-    """The store of a data folder, made when there is none. One process at a time has it."""
+    """The store of a data folder, created if missing. One process at a time can open it."""
     database, id_ = open_database(folder, memory_limit=memory_limit, threads=threads)
-    with telling():
+    with translate_errors():
         return DuckDbStore(Core(folder, database, open_calculator(), Deadlines(read_timeout)), id_)
 
 
 def open_memory_store(*, threads: int = 2, read_timeout: float = 60.0) -> "DuckDbStore":
-    """A store that nothing outlives: for tests of queries."""
+    """A store in memory, for tests of queries."""
     database, id_ = open_in_memory(threads=threads)
-    with telling():
+    with translate_errors():
         return DuckDbStore(Core(None, database, open_calculator(), Deadlines(read_timeout)), id_)
 
 
 class DuckDbStore:
-    """See `Store` and `SqlReader`."""
+    """See `Store` and `SqlReader`. Each method takes the lock it needs and delegates to the module of its part.
+
+    What writes holds `core.write_lock`; what reads or changes memory holds `core.memory_lock`; reads through DuckDB
+    hold neither, but pin their time.
+    """
 
     def __init__(self, core: Core, id_: StoreId) -> None:
         self._core = core
         self._id = id_
         self._facts = Facts(core)
-        self._pins = Pins(core)
+        self._hold_sizes = HoldSizes(core)
 
     @property
     def id(self) -> StoreId:
         return self._id
 
     def sizes(self) -> Mapping[str, int]:
-        """Bytes on disk: of the data, and of the log that is not folded into it yet."""
+        """Bytes on disk: of the data, and of the log that is not checkpointed yet."""
         return {"data": data_bytes(self._core.folder), "log": wal_bytes(self._core.folder)}
 
-    def keep_files(self) -> Mapping[Path, int]:
-        """The files and how much of each is the store as of now; that much stays as it is until `release_files`.
+    def pin_files(self) -> Mapping[Path, int]:
+        """The files, and how many bytes of each are the store as of now. Those do not change until `unpin_files`.
 
-        DuckDB changes what its file holds only in a checkpoint, and adds to its log at the end.
+        DuckDB changes its file only in a checkpoint, and appends to its log.
         """
-        with self._core.writing:
-            self._core.flush()
+        with self._core.write_lock:
+            self._core.write_frontiers()
             self._core.checkpoint(beyond=BACKUP_LOG_BYTES)
-            self._core.kept = True
+            self._core.files_pinned = True
             return file_sizes(self._core.folder)
 
-    def release_files(self) -> None:
-        with self._core.writing:
-            self._core.kept = False
+    def unpin_files(self) -> None:
+        with self._core.write_lock:
+            self._core.files_pinned = False
 
     def close(self) -> None:
-        with self._core.writing, telling():
+        with self._core.write_lock, translate_errors():
             try:
                 if self._core.folder is not None:
-                    self._core.flush()
-                    folding.fold_all(self._core)
+                    self._core.write_frontiers()
+                    flush.flush_all(self._core)
             finally:
                 self._core.close()
 
     # -- objects -------------------------------------------------------------------------------------
 
     def create_collection(self, collection: CollectionId, layout: Layout, *, window_ms: int) -> None:
-        with self._core.writing:
+        with self._core.write_lock:
             catalog.create_collection(self._core, collection, layout, window_ms)
 
     def set_window(self, collection: CollectionId, window_ms: int) -> None:
-        with self._core.writing:
+        with self._core.write_lock:
             catalog.set_window(self._core, collection, window_ms)
 
     def drop_collection(self, collection: CollectionId) -> None:
-        with self._core.writing:
+        with self._core.write_lock:
             catalog.drop_collection(self._core, collection)
 
     def collections(self) -> Mapping[CollectionId, Layout]:
-        with self._core.times:
+        with self._core.memory_lock:
             return {c.id: c.layout for c in self._core.objects.collections.values()}
 
     def create_state(self, state: StateId, layout: Layout) -> None:
-        with self._core.writing:
+        with self._core.write_lock:
             catalog.create_state(self._core, state, layout)
 
     def drop_state(self, state: StateId) -> None:
-        with self._core.writing:
+        with self._core.write_lock:
             catalog.drop_state(self._core, state)
 
     def states(self) -> Mapping[StateId, Layout]:
-        with self._core.times:
+        with self._core.memory_lock:
             return {s.id: s.layout for s in self._core.objects.states.values()}
 
     def create_outbox(self, query: QueryId, layout: Layout) -> None:
-        with self._core.writing:
+        with self._core.write_lock:
             catalog.create_outbox(self._core, query, layout)
 
     def drop_outbox(self, query: QueryId) -> None:
-        with self._core.writing:
+        with self._core.write_lock:
             catalog.drop_outbox(self._core, query)
 
     def queries(self) -> Set[QueryId]:
-        with self._core.times:
-            reading = {query for query, offsets in self._core.ledger.positions.items() if offsets}
+        with self._core.memory_lock:
+            reading = {query for query, offsets in self._core.wal.positions.items() if offsets}
             return reading | self._core.objects.outboxes.keys()
 
     def forget_query(self, query: QueryId) -> None:
-        with self._core.writing:
-            self._core.write([Entry("forgotten", query)])
+        with self._core.write_lock:
+            self._core.write([WalEntry("forgotten", query)])
             self._facts.forget(query)
 
     # -- time ----------------------------------------------------------------------------------------
 
     def last_time(self) -> Time:
-        with self._core.times:
-            return max(self._core.ledger.committed, self._core.ledger.reserved)
+        with self._core.memory_lock:
+            return max(self._core.wal.committed, self._core.wal.reserved)
 
     def committed_time(self) -> Time:
-        with self._core.times:
-            return self._core.ledger.committed
+        with self._core.memory_lock:
+            return self._core.wal.committed
 
     def reserve(self, until: Time) -> None:
-        with self._core.writing:
-            if until > self._core.ledger.reserved:
-                self._core.write([Entry("reserved", numbers=(until,))])
+        with self._core.write_lock:
+            if until > self._core.wal.reserved:
+                self._core.write([WalEntry("reserved", numbers=(until,))])
 
     def frontier(self, collection: CollectionId) -> Frontier:
-        with self._core.times:
+        with self._core.memory_lock:
             return self._core.objects.collection(collection).frontier
 
     def set_upper(self, collections: Sequence[CollectionId], upper: Time) -> None:
-        with self._core.times:
+        with self._core.memory_lock:
             for moved in map(self._core.objects.collection, collections):
                 if laws.is_building(moved.frontier):
                     start = moved.history_from
@@ -202,54 +204,54 @@ class DuckDbStore:
                 self._core.changed.add(moved.id)
 
     def advance_since(self, collection: CollectionId, to: Time) -> None:
-        with self._core.times:
+        with self._core.memory_lock:
             moved = self._core.objects.collection(collection)
             if laws.is_building(moved.frontier):
                 moved.history_from = Time(max(to, moved.written, moved.history_from or 0))
             else:
                 moved.wanted = Time(max(to, moved.wanted))
-                since = laws.held_since(moved.frontier, moved.wanted, self._core.held(collection))
+                since = laws.held_since(moved.frontier, moved.wanted, self._core.claims(collection))
                 moved.frontier = Frontier(since, moved.frontier.upper)
             self._core.changed.add(collection)
 
-    def hold(self, collection: CollectionId, at: Time) -> int:
-        with self._core.times:
+    def pin(self, collection: CollectionId, at: Time) -> int:
+        with self._core.memory_lock:
             frontier = self._core.objects.collection(collection).frontier
             if laws.is_building(frontier) or at < frontier.since:
                 raise unreadable(collection, at, frontier)
-            return self._core.holds.take(collection, at)
+            return self._core.pins.add(collection, at)
 
-    def release(self, token: int) -> None:
-        with self._core.times:
-            self._core.holds.release(token)
+    def unpin(self, token: int) -> None:
+        with self._core.memory_lock:
+            self._core.pins.remove(token)
 
-    def keep(self, hold: HoldId, on: Sequence[CollectionId], at: Time) -> None:
-        with self._core.writing:
-            keeping.keep(self._core, hold, on, at)
+    def put_hold(self, hold: HoldId, on: Sequence[CollectionId], at: Time) -> None:
+        with self._core.write_lock:
+            holds.put(self._core, hold, StoredHold(tuple(on), at))
 
-    def move_kept(self, moves: Mapping[HoldId, Time]) -> Mapping[HoldId, ReadError]:
-        with self._core.writing:
-            return keeping.move(self._core, moves)
+    def move_holds(self, moves: Mapping[HoldId, Time]) -> Mapping[HoldId, ReadError]:
+        with self._core.write_lock:
+            return holds.move(self._core, moves)
 
-    def drop_kept(self, holds: Sequence[HoldId]) -> None:
-        with self._core.writing:
-            keeping.drop(self._core, holds)
+    def drop_holds(self, ids: Sequence[HoldId]) -> None:
+        with self._core.write_lock:
+            holds.drop(self._core, ids)
 
-    def kept(self) -> Mapping[HoldId, Kept]:
-        with self._core.times:
-            return dict(self._core.ledger.kept)
+    def holds(self) -> Mapping[HoldId, StoredHold]:
+        with self._core.memory_lock:
+            return dict(self._core.wal.holds)
 
-    def pinned(self, hold: HoldId) -> Pinned:
-        with self._core.writing:
-            return self._pins.of(hold)
+    def retained_by(self, hold: HoldId) -> RetainedHistory:
+        with self._core.write_lock:
+            return self._hold_sizes.of(hold)
 
     def implied_since(self, collection: CollectionId) -> Time:
-        with self._core.times:
+        with self._core.memory_lock:
             found = self._core.objects.collection(collection)
             return laws.unheld_since(found.frontier, found.wanted, found.window_ms)
 
     def compact(self, *, limit: int) -> int:
-        with self._core.writing:
+        with self._core.write_lock:
             forgotten = compaction.compact(self._core, limit)
             self._core.checkpoint(beyond=CHECKPOINT_BYTES)
             return forgotten
@@ -257,26 +259,26 @@ class DuckDbStore:
     # -- ticks ---------------------------------------------------------------------------------------
 
     def stage(self) -> DuckDbStage:
-        with telling():
+        with translate_errors():
             return DuckDbStage(self._core, self._core.database.cursor(), self._commit)
 
     def _commit(self, stage: DuckDbStage, time: Time) -> None:
-        with self._core.writing:
-            committing.commit(self._core, stage, time)
+        with self._core.write_lock:
+            commit.commit(self._core, stage, time)
             stage.abandon()
             self._core.checkpoint(beyond=CHECKPOINT_AT_ONCE_BYTES)
 
-    def positions(self, query: QueryId) -> Sequence[Position]:
-        with self._core.times:
-            return self._core.ledger.read_by(query)
+    def position(self, query: QueryId) -> QueryPosition:
+        with self._core.memory_lock:
+            return self._core.wal.position(query)
 
-    def remap_ends(self) -> Sequence[Moved]:
-        with self._core.times:
-            return ends_at(self._core.ledger.remap, None)
+    def remap_ends(self) -> Sequence[EndOffset]:
+        with self._core.memory_lock:
+            return ends_at(self._core.wal.remap, None)
 
-    def remap_at(self, time: Time) -> Sequence[Moved]:
-        with self._core.times:
-            return ends_at(self._core.ledger.remap, time)
+    def remap_at(self, time: Time) -> Sequence[EndOffset]:
+        with self._core.memory_lock:
+            return ends_at(self._core.wal.remap, time)
 
     # -- reading -------------------------------------------------------------------------------------
 
@@ -285,77 +287,77 @@ class DuckDbStore:
         return self._pages(collection, at, page)
 
     def _pages(self, collection: CollectionId, at: Time, page: PageSize) -> Iterator[pa.Table]:
-        with self._core.holding(collection, at) as held:
-            yield from reading.read_pages(self._core, held, at, page)
+        with self._core.pinned(collection, at) as held:
+            yield from read.read_pages(self._core, held, at, page)
 
     def changes(self, collection: CollectionId, after: Time, to: Time, keys: KeyRange | None = None) -> pa.Table:
         self._core.readable(collection, to)
-        with self._core.holding(collection, after) as held:
-            return reading.read_changes(self._core, held, after, to, keys)
+        with self._core.pinned(collection, after) as held:
+            return read.read_changes(self._core, held, after, to, keys)
 
     def change_ranges(self, collection: CollectionId, after: Time, to: Time, *, rows: int) -> Sequence[ChangeRange]:
         self._core.readable(collection, to)
-        with self._core.holding(collection, after) as held:
-            return change_ranges.change_ranges(self._core, held, after, to, rows)
+        with self._core.pinned(collection, after) as held:
+            return read.change_ranges(self._core, held, after, to, rows)
 
     def change_times(self, collection: CollectionId, after: Time, to: Time) -> Sequence[Time]:
         self._core.readable(collection, to)
-        with self._core.holding(collection, after) as held:
-            return change_ranges.change_times(self._core, held, after, to)
+        with self._core.pinned(collection, after) as held:
+            return read.change_times(self._core, held, after, to)
 
     def changed_at(self, collection: CollectionId) -> Time:
-        with self._core.times:
+        with self._core.memory_lock:
             return self._core.objects.collection(collection).written
 
     def count(self, collection: CollectionId) -> int:
-        return reading.count(self._core, self._core.objects.collection(collection))
+        return read.count(self._core, self._core.objects.collection(collection))
 
     def evaluate(self, sql: str, relations: Mapping[str, Relation], parameters: Sequence[object] = ()) -> pa.Table:
-        return self._evaluate(sql, relations, parameters, fetching.as_arrow)
+        return self._evaluate(sql, relations, parameters, as_arrow)
 
     def evaluate_tuples(
         self, sql: str, relations: Mapping[str, Relation], parameters: Sequence[object] = ()
     ) -> list[tuple[Any, ...]]:
-        return self._evaluate(sql, relations, parameters, fetching.as_tuples)
+        return self._evaluate(sql, relations, parameters, as_tuples)
 
     def _evaluate(
         self,
         sql: str,
         relations: Mapping[str, Relation],
         parameters: Sequence[object],
-        fetch: fetching.Fetch[T],
+        fetch: Fetch[T],
     ) -> T:
         with ExitStack() as held:
             found = {name: self._read(relation, held) for name, relation in relations.items()}
-            return reading.evaluate(self._core, sql, found, parameters, fetch)
+            return read.evaluate(self._core, sql, found, parameters, fetch)
 
-    def _read(self, relation: Relation, held: ExitStack) -> Read:
-        id_, at = (relation.collection, relation.at) if isinstance(relation, Part | Named) else relation
-        return Read.of(self._core, relation, held.enter_context(self._core.holding(id_, at)))
+    def _read(self, relation: Relation, held: ExitStack) -> RelationRead:
+        id_, at = (relation.collection, relation.at) if isinstance(relation, GroupRead | KeyRead) else relation
+        return RelationRead.of(self._core, relation, held.enter_context(self._core.pinned(id_, at)))
 
-    def find(self, part: Part) -> pa.Table:
+    def read_groups(self, part: GroupRead) -> pa.Table:
         self._core.readable(part.collection, part.at)
-        with self._core.holding(part.collection, part.at) as held:
-            return reading.find(self._core, held, part)
+        with self._core.pinned(part.collection, part.at) as held:
+            return read.find(self._core, held, part)
 
     def evaluate_over(self, sql: str, tables: Mapping[str, pa.Table], parameters: Sequence[object] = ()) -> pa.Table:
-        return reading.evaluate_over(self._core, sql, tables, parameters)
+        return read.evaluate_over(self._core, sql, tables, parameters)
 
     # -- outbox --------------------------------------------------------------------------------------
 
-    def owed(self) -> Sequence[Owed]:
-        return outbox.owed(self._core)
+    def pending(self) -> Sequence[PendingRows]:
+        return outbox.pending(self._core)
 
-    def owed_rows(self, query: QueryId, time: Time) -> pa.Table:
-        return outbox.owed_rows(self._core, query, time)
+    def pending_rows(self, query: QueryId, time: Time) -> pa.Table:
+        return outbox.pending_rows(self._core, query, time)
 
-    def settle(self, upto: Time, published: Sequence[Moved] = ()) -> None:
-        with self._core.writing:
-            outbox.settle(self._core, upto, published)
+    def mark_published(self, upto: Mapping[QueryId, Time], ends: Sequence[EndOffset] = ()) -> None:
+        with self._core.write_lock:
+            outbox.mark_published(self._core, upto, ends)
 
-    def published_at(self, time: Time) -> Sequence[Moved]:
-        with self._core.times:
-            return ends_at(self._core.ledger.published, time)
+    def published_ends(self) -> Sequence[EndOffset]:
+        with self._core.memory_lock:
+            return [EndOffset(*partition, end) for partition, end in self._core.wal.published.items()]
 
     # -- small facts ---------------------------------------------------------------------------------
 

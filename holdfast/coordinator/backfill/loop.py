@@ -1,0 +1,124 @@
+"""Runs backfill slices between the ticks, until queries have caught up and are live."""
+
+from dataclasses import replace
+
+from holdfast import metrics
+from holdfast.coordinator.backfill.slices import BackfillSlice, BackfillSlices
+from holdfast.coordinator.commit import CommitPoint
+from holdfast.coordinator.freeze import Freezer
+from holdfast.coordinator.intake import as_ends
+from holdfast.coordinator.intervals import Intervals
+from holdfast.coordinator.queries import Queries, collections
+from holdfast.coordinator.start import QueryStarter
+from holdfast.coordinator.tick_loop import count_tick
+from holdfast.coordinator.uppers import Uppers
+from holdfast.errors import TopicChanged
+from holdfast.runtime.program import Program
+from holdfast.runtime.progress import Status
+from holdfast.runtime.store.port import Placement, Store
+from holdfast.runtime.tick import Ticker
+from holdfast.wall_clock import WallClock
+
+
+class BackfillLoop:
+    """On the coordinator's thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        ticker: Ticker,
+        slices: BackfillSlices,
+        queries: Queries,
+        starter: QueryStarter,
+        freezer: Freezer,
+        commit: CommitPoint,
+        uppers: Uppers,
+        clock: WallClock,
+        intervals: Intervals,
+    ) -> None:
+        self._store, self._ticker, self._slices, self._queries = store, ticker, slices, queries
+        self._starter, self._freezer, self._commit, self._uppers = starter, freezer, commit, uppers
+        self._clock, self._intervals = clock, intervals
+
+    def run(self) -> bool:
+        """One slice, or several short ones. False when no query can be built now."""
+        if self._settling() > 0:
+            return False
+        built, started_at = False, self._clock.monotonic()
+        while (done := self._run_slice()) is not None:
+            built = True
+            is_short = done.short or done.at is not None
+            if not is_short or self._clock.monotonic() - started_at > self._intervals.replay:
+                break
+        return built
+
+    def starts_in(self) -> float:
+        """Seconds until the queries that wait for the settle interval may be built; 0 when none does."""
+        return max(0.0, self._settling()) if self._queries.with_status(Status.BUILDING) else 0.0
+
+    def _settling(self) -> float:
+        """How much of the settle interval is left."""
+        return self._queries.reconciled_at + self._intervals.settle - self._clock.monotonic()
+
+    def _run_slice(self) -> BackfillSlice | None:
+        cut = self._next_slice()
+        if cut is None:
+            return None
+        dependents = self._queries.live_dependents(cut.queries.values())
+        with metrics.TICK_SECONDS.labels("backfill").time():
+            inputs = replace(cut.inputs, live_dependents=frozenset(dependents))
+            stage, outcome = self._ticker.run(self._queries.dataflow, {**cut.queries, **dependents}, inputs)
+            for query in cut.queries.keys() - outcome.failed.keys():
+                stage.move(query, cut.ends, _placement_after(cut), replayed_to=cut.at)
+            for query in dependents.keys() & outcome.failed.keys():
+                stage.move(query, *self._freezer.position(dependents[query]))
+            self._commit.commit(stage, outcome, past=cut.at)
+        self._slices.committed(cut)
+        count_tick("backfill", cut.inputs.topics)
+        built = {query: program for query, program in cut.queries.items() if query not in outcome.failed}
+        if cut.last:
+            self._uppers.follow_clock(collections(built.values()))
+            # The since of what was built is durable before anyone reads: a time that was answered stays readable.
+            self._commit.commit(self._store.stage())
+        for query in built:
+            if cut.last:
+                self._queries.set(query, Status.RUNNING)
+            else:
+                self._queries.set(query, Status.BUILDING, done=cut.done)
+        return cut
+
+    def _next_slice(self) -> BackfillSlice | None:
+        waiting = self._queries.with_status(Status.BUILDING)
+        self._slices.cancel_all_but(waiting)
+        followed = {end.topic for end in self._store.remap_ends()}
+        ready = {
+            query: program
+            for query, program in waiting.items()
+            if program.topics <= followed and self._queries.upstream_runs(program) and self._freezer.is_resolved(query)
+        }
+        for program in ready.values():
+            self._restart_lost_replay(program)
+        while ready:
+            first = next(iter(ready))
+            try:
+                cut = self._slices.next(ready, self._queries.dataflow, as_ends(self._store.remap_ends()))
+            except TopicChanged as error:
+                self._queries.fail(first, str(error))
+                return None
+            if cut is not None:
+                return cut
+            del ready[first]
+        return None
+
+    def _restart_lost_replay(self, program: Program) -> None:
+        """Start over with a query that was replaying the history of its inputs, when no hold protects that any more."""
+        begun = self._store.position(program.query).replayed_to is not None
+        if begun and self._slices.history_start(program.object) is None:
+            self._starter.reset(program)
+            self._starter.create(program)
+
+
+def _placement_after(cut: BackfillSlice) -> Placement:
+    if cut.last:
+        return Placement.LIVE
+    return Placement.BEHIND if cut.resumable else Placement.REBUILD

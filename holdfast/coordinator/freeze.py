@@ -1,0 +1,113 @@
+"""Freezing queries: their uppers stop, and where they are is recorded, so that they can resume from there."""
+
+from collections.abc import Iterable, Set
+
+from holdfast.coordinator.barriers import Barrier, Barriers
+from holdfast.coordinator.commit import CommitPoint
+from holdfast.coordinator.queries import Queries
+from holdfast.names import QueryId, TopicName
+from holdfast.runtime.program import Program
+from holdfast.runtime.progress import Status
+from holdfast.runtime.store.port import EndOffset, Placement, Store
+
+
+class Freezer:
+    """Records the positions of queries that stop. On the coordinator's thread."""
+
+    def __init__(self, store: Store, queries: Queries, barriers: Barriers, commit: CommitPoint) -> None:
+        self._store, self._queries, self._barriers, self._commit = store, queries, barriers, commit
+
+    def position(self, program: Program) -> tuple[list[EndOffset], Placement]:
+        """Where a live query is before the next commit.
+
+        Its position in derived streams is known once they are published up to now: `resolve` records it then. The
+        changes of a table between two times are not stored: a query over tables is rebuilt.
+        """
+        dataflow = self._queries.dataflow
+        maintainers = [dataflow.maintainer(name) for name in program.objects]
+        if any(each is None or each.sink is None or each.collection is not None for each in maintainers):
+            return [], Placement.REBUILD
+        ends = self.ends(program.topics)
+        if not maintainers:
+            return ends, Placement.BEHIND
+        topics = {topic for name in program.objects if (topic := dataflow.topics[name]) is not None}
+        self._barriers.put(program.query, self._store.committed_time(), topics)
+        return ends, Placement.BEHIND
+
+    def resolve(self) -> None:
+        """Record where queries stopped in derived streams, for those that are published up to there."""
+        for query, barrier in self._barriers.all().items():
+            if self._store.position(query).placement is not Placement.BEHIND:
+                self._barriers.remove(query)  # The tick that left it out was not committed, or it is rebuilt.
+            elif not self._is_pending(barrier):
+                stage = self._store.stage()
+                ends = [end for end in self._store.published_ends() if end.topic in barrier.topics]
+                stage.move(query, ends, Placement.BEHIND)
+                self._commit.commit(stage)
+                self._barriers.remove(query)
+
+    def is_resolved(self, query: QueryId) -> bool:
+        """Whether it is known from where a query resumes."""
+        return query not in self._barriers
+
+    def _is_pending(self, barrier: Barrier) -> bool:
+        sinks = self._queries.sinks()
+        return any(
+            pending.time <= barrier.time and pending.query in sinks and sinks[pending.query].topic in barrier.topics
+            for pending in self._store.pending()
+        )
+
+    def ends(self, topics: Set[TopicName]) -> list[EndOffset]:
+        """The ends of some topics in the remap."""
+        return [end for end in self._store.remap_ends() if end.topic in topics]
+
+    def freeze_unbuilt(self, query: QueryId, topics: Set[TopicName] | None) -> None:
+        """Record the position of a live query that this release cannot build: the others move on without it.
+
+        `topics` is None for a query that reads other queries. Their rows are not stored for it: it is rebuilt when it
+        can be built again.
+        """
+        if self._store.position(query).placement is not Placement.LIVE:
+            return
+        stage = self._store.stage()
+        if topics is None:
+            stage.move(query, placement=Placement.REBUILD)
+        else:
+            stage.move(query, self.ends(topics), Placement.BEHIND)
+        self._commit.commit(stage)
+
+    def pause(self, programs: Iterable[Program]) -> None:
+        """Pause queries, each where it is."""
+        for program in programs:
+            if self._queries.progress[program.query].status is Status.RUNNING:
+                stage = self._store.stage()
+                stage.move(program.query, *self.position(program))
+                self._commit.commit(stage)
+            self._queries.set(program.query, Status.PAUSED)
+
+    def fail(self, query: QueryId, reason: str) -> None:
+        """Set a running or building query to ERROR, where it is."""
+        program = self._queries.with_status(Status.RUNNING, Status.BUILDING).get(query)
+        if program is None:
+            return
+        if self._queries.progress[query].status is Status.RUNNING:
+            stage = self._store.stage()
+            stage.move(query, *self.position(program))
+            self._commit.commit(stage)
+        self._queries.fail(query, reason)
+
+    def fail_readers(self, topic: TopicName, reason: str) -> None:
+        """Set the queries that read a lost topic to ERROR, each where it is."""
+        stopping = [
+            program
+            for program in self._queries.with_status(Status.RUNNING, Status.BUILDING).values()
+            if topic in program.topics
+        ]
+        running = [p for p in stopping if self._queries.progress[p.query].status is Status.RUNNING]
+        if running:
+            stage = self._store.stage()
+            for program in running:
+                stage.move(program.query, *self.position(program))
+            self._commit.commit(stage)
+        for program in stopping:
+            self._queries.fail(program.query, reason)

@@ -1,0 +1,82 @@
+"""How much of its topics one tick or backfill slice reads: a number of records, fewer where they are long."""
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from holdfast.config import Settings
+from holdfast.kafka.port import Ranges
+from holdfast.names import TopicName
+
+RETURNED_SHARE = 4
+"""Where all rows may come back from Spark, one read has this fraction of the limits: the rows must fit in memory."""
+SAMPLE = 20
+"""Records at both ends of a partition's range, whose length is taken for that of the records between."""
+UNMEASURED = 100
+"""Up to this many records are read however long they are."""
+
+Partition = tuple[TopicName, int]
+Ends = Mapping[Partition, int]
+
+
+class ReadLimits:
+    """Cuts ranges that fit in memory."""
+
+    def __init__(self, settings: Settings, ranges: Ranges) -> None:
+        self._records, self._bytes = settings.max_records_per_tick, settings.max_bytes_per_tick
+        self._ranges = ranges
+
+    def cut(self, starts: Ends, ends: Ends, *, returned: bool) -> dict[Partition, int]:
+        """Where the next range of each partition ends. Smaller where the rows are `returned`, and never empty."""
+        share = RETURNED_SHARE if returned else 1
+        until = bounded(starts, ends, -(-self._records // share))
+        offsets = sum(end - starts[p] for p, end in until.items())
+        if offsets <= UNMEASURED:
+            return until
+        fitting = self._bytes * offsets // (share * max(1, self._estimated_bytes(starts, until)))
+        return until if offsets <= fitting else bounded(starts, until, max(UNMEASURED, fitting))
+
+    def _estimated_bytes(self, starts: Ends, until: Ends) -> int:
+        """About how many bytes the ranges have: each partition counts with the longer records of its two ends."""
+        heads = self._lengths({p: (starts[p], min(end, starts[p] + SAMPLE)) for p, end in until.items()})
+        tails = self._lengths({p: (max(starts[p], end - SAMPLE), end) for p, end in until.items()})
+        return int(sum((end - starts[p]) * max(heads.get(p, 0), tails.get(p, 0)) for p, end in until.items()))
+
+    def _lengths(self, ranges: Mapping[Partition, tuple[int, int]]) -> dict[Partition, float]:
+        return mean_lengths(self._ranges.read(ranges))
+
+
+def mean_lengths(records: pa.Table) -> dict[Partition, float]:
+    """The mean number of bytes of each partition's records, keys and values together."""
+    parts = [pc.fill_null(pc.binary_length(records.column(name)), 0) for name in ("key", "value")]
+    measured = records.select(["topic", "partition"]).append_column("length", pc.add(*parts))
+    found = measured.group_by(["topic", "partition"]).aggregate([("length", "mean")])
+    return {(TopicName(row["topic"]), row["partition"]): row["length_mean"] for row in found.to_pylist()}
+
+
+def bounded(starts: Ends, ends: Ends, most: int) -> dict[Partition, int]:
+    """Ends with at most `most` offsets in all, shared among the partitions in proportion to how far each is behind."""
+    behind = {p: max(0, ends[p] - start) for p, start in starts.items() if p in ends}
+    total = sum(behind.values())
+    if total <= most:
+        return {p: starts[p] + n for p, n in behind.items()}
+    return {p: starts[p] + -(-n * most // total) for p, n in behind.items()}
+
+
+def aligned(
+    starts: Ends, until: Ends, following: Mapping[Partition, int], offsets_at: Callable[[int], Ends]
+) -> dict[Partition, int]:
+    """Ends at which no partition is further in time than the one that is most behind.
+
+    `following` are the timestamps of the next records of partitions that do not end there.
+    """
+    if not following:
+        return dict(until)
+    stop = min(following.values())
+    reached = offsets_at(stop)
+    return {
+        # The partition that is most behind moves on: there is always one.
+        p: end if following.get(p) == stop else max(starts[p], min(end, reached.get(p, end)))
+        for p, end in until.items()
+    }

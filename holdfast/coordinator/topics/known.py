@@ -1,0 +1,65 @@
+"""What is known of the topics that queries read: their ids, and which of them are lost."""
+
+from collections.abc import Mapping, Set
+
+from holdfast.kafka.port import Topic
+from holdfast.names import TopicName
+from holdfast.runtime.store.port import Store
+
+HINT = "To start over with the new topic, drop the queries and objects that read it and create them again."
+
+
+class KnownTopics:
+    """On the coordinator's thread. `lost` are topics that can no longer be read, each with the reason.
+
+    A truncated topic stays lost after a restart: once it has grown past what was read, nothing else would show that
+    records are missing.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.lost: dict[TopicName, str] = {
+            TopicName(key.removeprefix("lost/")): reason for key, reason in store.facts("lost/").items()
+        }
+
+    def was_read(self, topic: TopicName) -> bool:
+        """Whether a topic existed and was followed."""
+        return self._store.get(f"topic/{topic}") is not None
+
+    def compare(self, wanted: Set[TopicName], existing: Mapping[TopicName, Topic]) -> None:
+        """Find the lost topics: those that are gone, or no longer have the id that they had."""
+        for name in wanted:
+            known, now = self._store.get(f"topic/{name}"), existing.get(name)
+            if self._store.get(f"lost/{name}") is not None:
+                continue
+            if known is None or (now is not None and now.id == known):
+                self.lost.pop(name, None)
+            elif now is None:
+                self.lost[name] = _with_hint(f'topic "{name}" was deleted (its id was {known})')
+            else:
+                reason = f'topic "{name}" was deleted and recreated (its id was {known}, now it is {now.id})'
+                self.lost[name] = _with_hint(reason)
+
+    def learn(self, existing: Mapping[TopicName, Topic]) -> None:
+        """Remember the ids of topics that are followed from now on."""
+        for name, topic in existing.items():
+            if not self.was_read(name):
+                self._store.put(f"topic/{name}", topic.id)
+
+    def truncate(self, topic: TopicName, reason: str) -> None:
+        """Mark a topic as lost: it no longer has the next records to read."""
+        self._store.put(f"lost/{topic}", _with_hint(reason))
+        self.lost[topic] = _with_hint(reason)
+
+    def forget_all_but(self, used: Set[TopicName]) -> None:
+        """Forget all other topics: a topic of the same name is then a new one."""
+        for kind in ("topic", "lost"):
+            for key in self._store.facts(f"{kind}/"):
+                if TopicName(key.removeprefix(f"{kind}/")) not in used:
+                    self._store.put(key, None)
+        for name in self.lost.keys() - used:
+            del self.lost[name]
+
+
+def _with_hint(reason: str) -> str:
+    return reason if "HINT: " in reason else f"{reason}\nHINT: {HINT}"

@@ -1,0 +1,144 @@
+"""Topic records to typed columns, as one Spark SQL text per source.
+
+A decoder reads a view of raw records (`part, off, ts, key, value, hdr`) and returns the key columns `k0..`, the value
+columns `c0..` with header columns last, `ts`, `part`, `off`, `hdr`, and `bad`:
+
+    0  decoded     1  cannot be decoded     2  has a JSON name in a spelling that the decoder does not know yet
+
+A row with `bad` > 0 has nulls in all columns and stays in the result until the end of a query's SQL, so that finding
+bad records needs no second pass. `tombstone` is true where the record has no value.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from holdfast.runtime import physical_columns as col
+from holdfast.runtime.plan.formats import Formats
+from holdfast.runtime.plan.windows import WindowInfo
+from holdfast.runtime.serdes.formats import FORMATS, format_of
+from holdfast.runtime.serdes.scalar_text import literal
+from holdfast.runtime.serdes.side import DecodedSide, DecodeFailure, record_sides
+from holdfast.runtime.serdes.window import WindowedKey
+from holdfast.types import Column, Schema
+
+GOOD, UNDECODABLE, UNKNOWN_SPELLING = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """How the records of a topic become rows of `schema`. With `keyed`, a record without a key is bad.
+
+    With `window`, the key's bytes end with a window, whose start and end are the last two of `k0..`.
+    """
+
+    schema: Schema
+    formats: Formats
+    keyed: bool = False
+    window: WindowInfo | None = None
+
+    def sql(self, view: str, spellings: frozenset[str]) -> str:
+        """The SELECT that decodes the records of a view; `spellings` are JSON names seen so far."""
+        key, value = self._sides(spellings)
+        level, names = self._typed(view, key, value)
+        bad = self._bad(key, value)
+        level = f"SELECT part, off, ts, hdr, {value.absent} AS tombstone, {bad} AS bad{_list(names)} FROM ({level})"
+        nulled = _named((name, f"IF(bad = 0, {name}, NULL)") for name in names)
+        return f"SELECT part, off, ts, tombstone, bad, hdr{nulled} FROM ({level})"
+
+    def _typed(self, view: str, key: DecodedSide, value: DecodedSide) -> tuple[str, list[str]]:
+        """The SELECT of all levels of decoding, and the names of the resulting columns."""
+        view, bounds = self._unwindowed(view)
+        parsed = _named((*key.parsed, *value.parsed))
+        level = f"SELECT part, off, ts, key, value, hdr{_list(bounds)}{parsed} FROM {view}"
+        carried = _list([*bounds, *(name for name, _ in (*key.parsed, *value.parsed))])
+        texts = _named((*key.texts, *value.texts))
+        level = f"SELECT part, off, ts, key, value, hdr{carried}{texts} FROM ({level})"
+        carried += _list(name for name, _ in (*key.texts, *value.texts))
+        names = col.keys(len(self.schema.key)) + col.values(len(self.schema.row))
+        headers = map(_header, self.schema.headers)
+        windows = [col.key(len(self.schema.key) + i) for i in range(len(bounds[:2]))]
+        typed = _named(zip(names, (*key.typed, *value.typed, *headers), strict=True))
+        typed += _named(zip(windows, bounds[:2], strict=True))
+        level = f"SELECT part, off, ts, key, value, hdr{carried}{typed} FROM ({level})"
+        return level, names + windows
+
+    def check(self) -> None:
+        """Reject columns and formats that cannot be decoded, before reading any record."""
+        self.sql("records", frozenset())
+
+    def spellings_sql(self, view: str) -> str:
+        """The SELECT of the JSON names in a view's records that spell a name of the schema."""
+        sources = []
+        key, value = record_sides(self.schema, self.formats)
+        for side, source in ((value, view), (key, self._unwindowed(view)[0])):
+            format_ = FORMATS.get(side.info.format)
+            if format_ is not None and format_.names_sql is not None:
+                sources += format_.names_sql(side, source)
+        return " UNION ".join(sources)
+
+    def reason_sql(self, view: str, spellings: frozenset[str], limit: int) -> str:
+        """The SELECT of the records that cannot be decoded: position, raw bytes, the reason and the total."""
+        key, value = self._sides(spellings)
+        level, _ = self._typed(view, key, value)
+        bad = f"SELECT * FROM (SELECT *, {self._bad(key, value)} AS bad FROM ({level})) WHERE bad = {UNDECODABLE}"
+        reasons = f"SELECT part AS p, off AS o, {self._reason(key, value)} AS reason FROM ({bad})"
+        return (
+            f"SELECT part, off, ts, key, value, reason, count(*) OVER () AS total FROM {view} "
+            f"JOIN ({reasons}) ON part = p AND off = o ORDER BY part, off LIMIT {limit}"
+        )
+
+    def _sides(self, seen: frozenset[str]) -> tuple[DecodedSide, DecodedSide]:
+        key, value = record_sides(self.schema, self.formats)
+        return format_of(key.info).decode(key, seen), format_of(value.info).decode(value, seen)
+
+    def _unwindowed(self, view: str) -> tuple[str, list[str]]:
+        """The records with the window removed from `key`, and the names of the columns that hold it."""
+        if self.window is None:
+            return view, []
+        key, names = WindowedKey(self.window), ["w_start", "w_end", "w_corrupt"]
+        window = _named(zip(names, (*key.bounds("key"), f"coalesce({key.corrupt('key')}, false)"), strict=True))
+        return f"(SELECT part, off, ts, {key.inner('key')} AS key, value, hdr{window} FROM {view})", names
+
+    def _reason(self, key: DecodedSide, value: DecodedSide) -> str:
+        """Why a record cannot be decoded: the first reason if there are several."""
+        failures = (
+            [DecodeFailure("w_corrupt", literal("the key is too short to end with a window"))] if self.window else []
+        )
+        failures += [DecodeFailure(f"NOT {s.absent} AND {f.when}", f.why) for s in (key, value) for f in s.failed]
+        if self.keyed:
+            failures.append(
+                DecodeFailure(self._keyless, literal("the record has no key, but a row of a table needs one"))
+            )
+        whens = " ".join(f"WHEN {failure.when} THEN {failure.why}" for failure in failures)
+        return f"CASE {whens} END"
+
+    @property
+    def _keyless(self) -> str:
+        return "(" + " AND ".join(f"{name} IS NULL" for name in col.keys(len(self.schema.key))) + ")"
+
+    def _bad(self, key: DecodedSide, value: DecodedSide) -> str:
+        sides = [(side.absent, [failure.when for failure in side.failed]) for side in (key, value)]
+        failed = [f"(NOT {absent} AND ({' OR '.join(whens)}))" for absent, whens in sides if whens]
+        if self.window is not None:
+            failed.append("w_corrupt")
+        if self.keyed:
+            failed.append(self._keyless)
+        unknown = [f"(NOT {side.absent} AND {side.unknown_spelling})" for side in (key, value) if side.unknown_spelling]
+        whens = [f"WHEN {' OR '.join(unknown)} THEN {UNKNOWN_SPELLING}"] if unknown else []
+        whens += [f"WHEN {' OR '.join(failed)} THEN {UNDECODABLE}"] if failed else []
+        return f"CASE {' '.join(whens)} ELSE {GOOD} END" if whens else str(GOOD)
+
+
+def _header(column: Column) -> str:
+    """All headers, or the value of the last header with the column's header name."""
+    if column.header is None:
+        return "coalesce(hdr, array())"
+    return f"try_element_at(filter(hdr, h -> h.f0 = {literal(column.header)}), -1).f1"
+
+
+def _named(columns: Iterable[tuple[str, str]]) -> str:
+    return "".join(f", {sql} AS {name}" for name, sql in columns)
+
+
+def _list(names: Iterable[str]) -> str:
+    return "".join(f", {name}" for name in names)

@@ -1,0 +1,5 @@
+"""The in-memory store."""
+
+from holdfast.runtime.store.memory.store import MemoryStore
+
+__all__ = ["MemoryStore"]

@@ -1,0 +1,84 @@
+"""Re-reads streams from their topics, up to the visible offsets."""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+
+import pyarrow as pa
+
+from holdfast.catalog.objects import CatalogObject
+from holdfast.kafka.port import Ranges, TopicAdmin
+from holdfast.kafka.records import Partition
+from holdfast.names import ObjectName, QueryId
+from holdfast.runtime.program import TopicInput
+from holdfast.runtime.record_decoder import RecordDecoder
+from holdfast.runtime.serdes.decoder import Decoder
+from holdfast.runtime.spark.views import decoded_view
+from holdfast.runtime.store.port import Store, Time
+from holdfast.serving.push.single_flight import SingleFlight
+
+StreamPosition = Mapping[Partition, int]
+"""The next offset to read, per partition."""
+OffsetRanges = tuple[tuple[Partition, tuple[int, int]], ...]
+"""The first offset and the end offset, per partition."""
+
+
+CACHED_BATCHES = 32
+"""Decoded batches cached for other readers at the same position."""
+
+
+class StreamReader:
+    """Shared by all push queries of a process: readers at the same position share decoded rows."""
+
+    def __init__(
+        self,
+        store: Store,
+        admin: TopicAdmin,
+        ranges: Ranges,
+        decoder: RecordDecoder,
+        read_time: Callable[[], Time],
+        records: Callable[[pa.Table], pa.Table],
+        writers: Callable[[ObjectName], Iterable[QueryId]],
+    ) -> None:
+        self._store, self._admin, self._ranges, self._decoder = store, admin, ranges, decoder
+        self._read_time, self._records, self._writers = read_time, records, writers
+        self._decoded: SingleFlight[pa.Table] = SingleFlight(CACHED_BATCHES)
+
+    def start(self, stream: CatalogObject, *, earliest: bool) -> StreamPosition:
+        """The start position: after everything visible, or at the first record that the topic retains."""
+        ends = self.visible(stream)[1]
+        return self._admin.starts(ends) if earliest else ends
+
+    def visible(self, stream: CatalogObject) -> tuple[Time, dict[Partition, int]]:
+        """A time, and the end offsets visible at it: from the remap; for a derived stream, the published offsets.
+
+        Rows pending in an outbox are not visible yet: the time is before their tick.
+        """
+        time = self._read_time()
+        if stream.query is None:
+            marks = self._store.remap_at(time)
+        else:
+            writers = set(self._writers(stream.name))
+            pending = [each.time for each in self._store.pending() if each.query in writers]
+            time = Time(min(time, *(at - 1 for at in pending))) if pending else time
+            marks = self._store.published_ends()
+        return time, {(m.topic, m.partition): m.offset for m in marks if m.topic == stream.topic}
+
+    def has_more(self, stream: CatalogObject, position: StreamPosition) -> bool:
+        """Whether there are records after a position, visible now or soon."""
+        marks = self._store.remap_ends() if stream.query is None else self._store.published_ends()
+        return any(m.offset > position.get((m.topic, m.partition), 0) for m in marks if m.topic == stream.topic)
+
+    def read(self, stream: CatalogObject, ranges: OffsetRanges) -> pa.Table:
+        """The rows of ranges of a stream's topic, in order."""
+
+        def decode() -> pa.Table:
+            decoder = Decoder(stream.schema, stream.formats, window=stream.window)
+            assert stream.topic is not None
+            source = TopicInput(stream.topic, decoder, decoded_view(stream.topic, decoder))
+            rows = self._decoder.decode(source, self._records(self._ranges.read(dict(ranges))))
+            return rows.sort_by([("part", "ascending"), ("off", "ascending")])
+
+        return self._decoded.get((stream.name, self.identity(stream), str(stream.schema), ranges), decode)
+
+    def identity(self, stream: CatalogObject) -> Hashable:
+        """Distinguishes a topic from another one of the same name, which has other records at the same offsets."""
+        return stream.query, self._store.get(f"topic/{stream.topic}")

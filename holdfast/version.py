@@ -1,0 +1,3 @@
+"""The version of this release, as the package, the server and the command topic show it."""
+
+VERSION = "0.1.0"

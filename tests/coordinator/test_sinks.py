@@ -1,0 +1,290 @@
+"""Sink topics that refuse records: their own queries stop or skip; all others go on, and nothing is lost or doubled."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.app import Service
+from holdfast.errors import StoreError
+from holdfast.kafka.memory.producer import MemoryProducer
+from holdfast.kafka.port import RecordRefused, TransactionAborted
+from holdfast.names import TopicName
+from holdfast.sql.syntax.parse import statements
+
+from .running import records, rows, run
+from .servers import Servers
+
+SETUP = """
+CREATE STREAM s (id STRING KEY, n INT, t STRING) WITH (KAFKA_TOPIC = 's', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
+CREATE STREAM good WITH (KAFKA_TOPIC = 'good') AS SELECT id, n FROM s;
+CREATE STREAM bad WITH (KAFKA_TOPIC = 'bad') AS SELECT id, n, t FROM s;
+"""
+BAD = TopicName("bad")
+
+
+def info(service: Service, sink: str) -> Any:
+    return next(query for query in service.queries() if query.sink == sink)
+
+
+def numbers(service: Service, topic: str) -> list[int]:
+    return [int((value or b"").split(b'"N":')[1].rstrip(b"}").split(b",")[0]) for _, value in records(service, topic)]
+
+
+def refuse(servers: Servers, *, lasting: bool, topic: TopicName = BAD) -> None:
+    servers.broker.refusals[topic] = RecordRefused(
+        f'topic "{topic}" refused a record',
+        topic=topic,
+        lasting=lasting,
+        detail="Not authorized.",
+        hint="Allow this user to write to the topic.",
+    )
+
+
+def insert(service: Service, *ns: int, text: str = "x") -> None:
+    run(service, "".join(f"INSERT INTO s (id, n, t) VALUES ('a', {n}, '{text}');" for n in ns))
+
+
+def resume(service: Service, sink: str) -> None:
+    query = info(service, sink).id
+    run(service, f"PAUSE {query};")
+    run(service, f"RESUME {query};")
+
+
+def test_a_record_that_is_too_large_fails_its_own_query_and_no_other(servers: Servers, service: Service) -> None:
+    run(service, SETUP)
+    servers.broker.topics[BAD].config = {"max.message.bytes": "100"}
+    insert(service, 1)
+    insert(service, 2, text="y" * 200)
+    insert(service, 3)
+    assert numbers(service, "good") == [1, 2, 3]
+    assert numbers(service, "bad") == [1]
+    failed = info(service, "BAD")
+    assert failed.state == "ERROR"
+    assert 'topic "bad" refused a record' in failed.reason
+    assert "Raise max.message.bytes of the topic. Then PAUSE and RESUME the query." in failed.reason
+    assert info(service, "GOOD").state == "RUNNING"
+    assert "blocked: " in service.health().problems["publishing"]
+
+    servers.broker.topics[BAD].config = {}
+    resume(service, "BAD")
+    insert(service, 4)
+    assert numbers(service, "good") == [1, 2, 3, 4]
+    assert numbers(service, "bad") == [1, 2, 3, 4]
+    assert info(service, "BAD").state == "RUNNING"
+    assert service.health().healthy
+
+
+def test_a_query_that_skips_refused_records_goes_on_and_the_log_names_them(servers: Servers, service: Service) -> None:
+    [stream, good, bad] = [f"{text.strip()};" for text in SETUP.split(";")[:3]]
+    run(service, stream + good)
+    run(service, bad, {"holdfast.refused.records": "SKIP"})
+    servers.broker.topics[BAD].config = {"max.message.bytes": "100"}
+    insert(service, 1)
+    for n in (2, 3, 4, 5):
+        servers.broker.append(TopicName("s"), b'{"N":%d,"T":"%s"}' % (n, b"y" * 200 if n % 2 == 0 else b"x"), b"a")
+    service.run_until_idle()
+    insert(service, 6)
+    assert numbers(service, "good") == [1, 2, 3, 4, 5, 6]
+    assert numbers(service, "bad") == [1, 3, 5, 6]
+    assert info(service, "BAD").state == "RUNNING"
+    [log] = [value or b"" for _, value in records(service, service.settings.processing_log_topic)]
+    assert b'a record was not published: topic \\"bad\\" refused a record.' in log
+    assert b'"TOTAL":2' in log
+
+
+def test_a_topic_that_is_busy_is_tried_again_with_growing_pauses(servers: Servers, service: Service) -> None:
+    run(service, SETUP)
+    refuse(servers, lasting=False)
+    insert(service, 1, 2)
+    assert numbers(service, "good") == [1, 2]
+    assert numbers(service, "bad") == []
+    blocked = info(service, "BAD")
+    assert blocked.state == "RUNNING"
+    assert blocked.reason.startswith('blocked: topic "bad" refused a record.')
+    assert service.health().problems["publishing"].startswith('blocked: topic "bad" refused a record.')
+    attempts = []
+    for _ in range(4):
+        servers.let_pass(1.0)
+        attempts.append(service.publishing._blocked[BAD].failures)
+    assert attempts == sorted(attempts)
+    assert attempts[-1] - attempts[0] < 3
+    servers.broker.refusals.clear()
+    servers.let_pass(40.0)
+    insert(service, 3)
+    assert numbers(service, "bad") == [1, 2, 3]
+    assert info(service, "BAD").reason is None
+    assert service.health().healthy
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_deleted_sink_topic_fails_its_query_and_comes_back_whole(servers: Servers, restarts: bool) -> None:
+    service = servers.start()
+    run(service, SETUP)
+    insert(service, 1)
+    servers.broker.delete(BAD)
+    insert(service, 2)
+    assert info(service, "BAD").state == "ERROR"
+    assert numbers(service, "good") == [1, 2]
+    if restarts:
+        service = servers.start()
+        servers.let_pass(5.0)
+    else:
+        resume(service, "BAD")
+    insert(service, 3)
+    assert numbers(service, "good") == [1, 2, 3]
+    assert numbers(service, "bad") == [2, 3]
+
+
+def test_topics_of_an_abort_without_a_known_cause_are_tried_one_by_one(
+    servers: Servers, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the right to write to one topic was taken away: Kafka does not name it."""
+    commit = MemoryProducer.commit
+
+    def unnamed(producer: MemoryProducer) -> Any:
+        try:
+            return commit(producer)
+        except RecordRefused as error:
+            raise TransactionAborted(error.message, lasting=error.lasting, detail=error.detail) from error
+
+    run(service, SETUP)
+    refuse(servers, lasting=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryProducer, "commit", unnamed)
+        insert(service, 1)
+        assert numbers(service, "good") == [1]
+        assert info(service, "GOOD").state == "RUNNING"
+        assert info(service, "BAD").state == "ERROR"
+        insert(service, 2)
+        assert numbers(service, "good") == [1, 2]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_query_over_a_blocked_stream_can_be_paused_and_misses_nothing(servers: Servers, restarts: bool) -> None:
+    """Its position in the stream's topic is known only once the rows before it are published."""
+    service = servers.start()
+    run(service, SETUP + "CREATE STREAM later WITH (KAFKA_TOPIC = 'later') AS SELECT id, n * 10 AS n FROM bad;")
+    insert(service, 1)
+    refuse(servers, lasting=False)
+    insert(service, 2, 3)
+    run(service, f"PAUSE {info(service, 'LATER').id};")
+    assert info(service, "LATER").state == "PAUSED"
+    insert(service, 4)
+    assert numbers(service, "good") == [1, 2, 3, 4]
+    assert numbers(service, "bad") == [1]
+    assert numbers(service, "later") == [10, 20, 30]
+    if restarts:
+        service = servers.start()
+    run(service, f"RESUME {info(service, 'LATER').id};")
+    insert(service, 5)
+    assert numbers(service, "good") == [1, 2, 3, 4, 5]
+    assert numbers(service, "later") == [10, 20, 30]
+    servers.broker.refusals.clear()
+    servers.let_pass(40.0)
+    servers.let_pass(2.0)
+    assert numbers(service, "bad") == [1, 2, 3, 4, 5]
+    assert numbers(service, "later") == [10, 20, 30, 40, 50]
+    assert info(service, "LATER").state == "RUNNING"
+
+
+def test_dropping_one_sink_leaves_the_rows_of_another_alone(servers: Servers, service: Service) -> None:
+    """The first of two outboxes is published in part when it goes; the other counts its own rows only."""
+    service.publishing._transaction_rows = 1
+    run(service, SETUP)
+    refuse(servers, lasting=False)
+    refuse(servers, lasting=False, topic=TopicName("good"))
+    insert(service, 1, 2, 3)
+    servers.broker.refusals.pop(TopicName("good"))
+    servers.let_pass(40.0)
+    assert numbers(service, "good") == [1, 2, 3]
+    run(service, f"TERMINATE {info(service, 'GOOD').id};")
+    servers.broker.refusals.clear()
+    servers.let_pass(40.0)
+    assert numbers(service, "bad") == [1, 2, 3]
+
+
+def test_drop_publishes_what_is_pending_or_says_that_it_could_not(servers: Servers, service: Service) -> None:
+    run(service, SETUP)
+    refuse(servers, lasting=False)
+    insert(service, 1, 2)
+    [parsed] = statements("DROP STREAM bad;")
+    done = service.execute(parsed, {})
+    assert done.message.startswith('Stream BAD dropped. 2 rows are still to be published to topic "bad" (blocked: ')
+    servers.broker.refusals.clear()
+    servers.let_pass(40.0)
+    assert numbers(service, "bad") == [1, 2]
+    assert service._store.pending() == []
+    assert not any(str(query).startswith("CSAS_BAD") for query in service._store.queries())
+
+
+def test_the_rows_of_a_dropped_query_are_published_after_a_restart(servers: Servers) -> None:
+    service = servers.start()
+    run(service, SETUP)
+    refuse(servers, lasting=False)
+    insert(service, 1, 2)
+    run(service, "DROP STREAM bad;")
+    servers.broker.refusals.clear()
+    service = servers.start()
+    servers.let_pass(2.0)
+    assert numbers(service, "bad") == [1, 2]
+    assert service._store.pending() == []
+
+
+def test_a_store_that_fails_for_a_moment_does_not_end_publishing(
+    servers: Servers, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(service, SETUP)
+    mark, failures = service._store.mark_published, iter(range(3))
+
+    def full(*arguments: Any) -> None:
+        if next(failures, None) is not None:
+            raise StoreError("the disk is full")
+        mark(*arguments)
+
+    monkeypatch.setattr(service._store, "mark_published", full)
+    servers.broker.append(TopicName("s"), b'{"N":1}', b"a")
+    assert service.coordinator.step()
+    for _ in range(3):
+        with pytest.raises(StoreError):
+            service.publishing.publish_pending()
+    service.run_until_idle()
+    assert numbers(service, "good") == [1]
+    assert service._store.pending() == []
+    insert(service, 2)
+    assert numbers(service, "good") == [1, 2]
+
+
+def test_a_huge_bad_record_stops_nothing(servers: Servers, service: Service) -> None:
+    run(service, SETUP + "CREATE TABLE t AS SELECT id, COUNT(*) AS c FROM s GROUP BY id;")
+    servers.write("s", b'{"N": "' + b"z" * 900_000, key=b"a")
+    insert(service, 1)
+    assert numbers(service, "good") == [1]
+    assert rows(service, "t") == {("a", 1)}
+    log = [value or b"" for _, value in records(service, service.settings.processing_log_topic)]
+    assert log
+    assert max(map(len, log)) < 200_000
+
+
+def test_a_failed_insert_into_a_derived_stream_leaves_its_readers_where_they_were(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(service, SETUP + "CREATE STREAM later WITH (KAFKA_TOPIC = 'later') AS SELECT id, n * 10 AS n FROM good;")
+    insert(service, 1)
+    ticker = service.coordinator._ticks._ticker
+    ran = type(ticker).run
+
+    def fails(self: Any, *arguments: Any) -> Any:
+        stage, outcome = ran(self, *arguments)
+        query = info(service, "LATER").id
+        stage.discard(query)
+        outcome.failed[query] = "it failed"
+        return stage, outcome
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(ticker), "run", fails)
+        run(service, "INSERT INTO good (id, n) VALUES ('a', 2);")
+    assert info(service, "LATER").state == "ERROR"
+    resume(service, "LATER")
+    insert(service, 3)
+    assert numbers(service, "good") == [1, 2, 3]
+    assert numbers(service, "later") == [10, 20, 30]
