@@ -435,7 +435,7 @@ class StoreTicks(Protocol):
         """The end offset of every topic partition at the last tick."""
 
     def remap_at(self, time: Time) -> Sequence[EndOffset]:
-        """The end offsets that were visible at a time."""
+        """The end offsets that were visible at a time, from the least since of a live or building collection on."""
 
 
 class StoreReads(Protocol):
