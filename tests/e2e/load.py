@@ -2,7 +2,8 @@
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event, Lock, Thread
 from typing import Any
@@ -70,6 +71,12 @@ class Load:
         with self._turn:
             assert self._failure is None, f"the load failed: {self._failure}"
             return list(self._written)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Write nothing during the block; a batch that has begun ends first."""
+        with self._turn:
+            yield
 
     def _run(self) -> None:
         try:

@@ -87,6 +87,7 @@ class Model:
         chained = chosen(big, lambda v: v["TAG"] != "A", lambda v: {"N": v["N"], "Y": v["XX"] + 1})
         self.streams["BIG"], self.streams["CHAINED"] = big, chained
         self.streams["EXTRA_STREAM"] = chosen(big, lambda v: v["XX"] > 4, lambda v: {"N": v["N"], "XX": v["XX"]})
+        self.streams["SIZED"] = self.streams["DENIED"] = self.streams["EXTRA_STREAM"]
         self.streams["EXTRA_CHAIN"] = chosen(chained, lambda _: True, lambda v: {"N": v["N"]})
 
     def _add_tables(self, events: Sequence[Written], facts: Sequence[Written]) -> None:

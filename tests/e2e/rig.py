@@ -30,6 +30,10 @@ class Rig:
         self.server, self.kafka, self.prefix = server, server.kafka, server.service_id
         self.objects = {"EVENTS", "FACTS", "BIG", "CHAINED", "TOTALS", "LOW_TOTALS", "BY_TAG", "GOOD_FACTS"}
         self.starts: list[float] = []
+        self.rebuilt: set[str] = set()
+        """Tables that may have been rebuilt: their sink topics have tombstones and all rows once more."""
+        self.backfilled = False
+        """Whether queries may have read records again: the processing log then has their bad records again."""
         topics = (f"{self.prefix}_events", f"{self.prefix}_facts")
         if not number:
             create_topics(self.kafka, *topics)
@@ -111,7 +115,7 @@ class Rig:
         for name, records in sorted(found.items()):
             if name in model.streams:
                 check_stream(f"after {after}: {name}", records, model.streams[name], whole=False)
-            else:
+            elif name not in self.rebuilt:
                 check_changelog(f"after {after}: {name}", records, model.states[name])
 
     def finish(self) -> Model:
@@ -157,6 +161,8 @@ class Rig:
         while folded(records := read(self.kafka, self.sink(name))) != expected and time.monotonic() < deadline:
             time.sleep(0.5)
         assert folded(records) == expected, difference(f"topic of {name}", folded(records), expected)
+        if name in self.rebuilt:
+            return
         if name in model.states:
             check_changelog(name, records, model.states[name])
         else:
@@ -166,6 +172,8 @@ class Rig:
         records = read(self.kafka, f"_holdfast_{self.prefix}_processing_log")
         rows = [json.loads(record.value or b"") for record in records]
         logged = sorted((row["TOPIC"], row["PARTITION"], row["OFFSET"]) for row in rows if row["OFFSET"] is not None)
+        if self.backfilled:
+            logged = sorted(set(logged))
         assert logged == sorted(model.undecodable), "the processing log does not have each bad record once"
 
     def rows(self, table: str) -> dict[str, Any]:
