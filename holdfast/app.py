@@ -13,6 +13,7 @@ from holdfast.catalog.fold import fold
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.config import Settings
 from holdfast.coordinator import processing_log
+from holdfast.coordinator.activity import Activity
 from holdfast.coordinator.backfill.loop import BackfillLoop
 from holdfast.coordinator.backfill.slices import BackfillSlices
 from holdfast.coordinator.barriers import Barriers
@@ -41,7 +42,7 @@ from holdfast.coordinator.topics.follower import TopicFollower
 from holdfast.coordinator.topics.known import KnownTopics
 from holdfast.coordinator.topics.wanted import WantedTopics
 from holdfast.coordinator.uppers import Uppers
-from holdfast.errors import ForeignStore
+from holdfast.errors import ForeignStore, RequestTimeout
 from holdfast.jars import JarSet, fetch_jars, find_java
 from holdfast.kafka.broker import EmbeddedBroker
 from holdfast.kafka.command_log import CommandLog
@@ -220,11 +221,14 @@ class Service(facade.ServiceApi):
             store_id=store.id,
             next_number=last + 1,
         )
-        requests = Requests()
+        waits = settings.request_timeout.total_seconds()
+        activity = Activity(wall_clock, limit=waits)
+        requests = Requests(activity, seconds=waits)
         compaction = Compaction(store, holds, wall_clock, intervals)
         self.coordinator = coordinator = Coordinator(
-            requests, commands, reconciler, refusals, backfill, ticks, compaction, clock, wall_clock, intervals
-        )
+            requests, commands, reconciler, refusals, backfill, ticks, compaction, clock, wall_clock, intervals,
+            activity,
+        )  # fmt: skip
         backups = Backups(settings, VERSION, store, broker, kafka.topics.cluster_id, requests.ask, wall_clock)
         parts.callback(backups.close)
         parts.callback(coordinator.stop)
@@ -238,11 +242,12 @@ class Service(facade.ServiceApi):
             catalog,
             publishing.blocked,
             lambda: {
-                "ticks": coordinator.problem,
+                "ticks": coordinator.problem or activity.stuck(),
                 "kafka": lease.problem,
                 "publishing": publishing.problem,
                 "subscriptions": self._lag_watch.problem,
             },
+            lambda: {"ticks": activity.busy()},
         )
         system = SystemTables(
             store, uppers, commit, catalog, lambda: _status_rows(status, registry, holds, clock), wall_clock
@@ -251,8 +256,8 @@ class Service(facade.ServiceApi):
         def refresh_system() -> None:
             """Bring the system tables up to date; during a long tick, they keep their previous contents."""
             if system.stale:
-                with suppress(TimeoutError):
-                    requests.ask(system.refresh, timeout=SYSTEM_SECONDS)
+                with suppress(RequestTimeout):
+                    requests.ask("the system tables", system.refresh, timeout=SYSTEM_SECONDS)
 
         self._times = Times(store, uppers, wall_clock, wakeup, holds.on, refresh_system=refresh_system)
         idle = settings.transaction_idle.total_seconds()

@@ -86,6 +86,8 @@ class Settings:
     """Maximum MAX LAG of a hold."""
     hold_grace: timedelta = timedelta(minutes=10)
     """How long after a start the time that the server was down does not count toward MAX LAG."""
+    request_timeout: timedelta = timedelta(seconds=60)
+    """How long a statement waits for the coordinator."""
     transaction_idle: timedelta = timedelta(seconds=60)
     """Idle timeout of a transaction."""
     transaction_rows: int = 50_000
@@ -246,6 +248,7 @@ SETTINGS: Mapping[str, Reader] = {
     "small_tick_records": integer(0),
     "max_push_queries": integer(1),
     "subscribe_max_lag": duration,
+    "request_timeout": duration,
     "transaction_idle": duration,
     "hold_max_lag": duration,
     "hold_grace": duration,

@@ -30,6 +30,7 @@
     ├── AssertionFailed         P0004   the condition of an ASSERT does not hold
     ├── ConfigError             F0000   a setting is unknown or wrong
     ├── StartError              58000   the server is missing something: Java, a port, a folder, disk space
+    ├── RequestTimeout          57014   the coordinator did not finish a request in time
     ├── SparkEnded              58000   Spark's process has ended
     ├── BrokerEnded             58000   the embedded Kafka broker's process has ended
     ├── StoreError              58030   the store cannot be opened, or belongs to another service
@@ -317,6 +318,27 @@ class StartError(HoldfastError):
     """Something that the server needs is missing or cannot be used."""
 
     sqlstate = "58000"
+
+
+class RequestTimeout(HoldfastError):
+    """A request waited too long for the coordinator. Unless it has `begun`, it never takes effect."""
+
+    sqlstate = "57014"
+
+    def __init__(self, what: str, seconds: float, *, begun: bool, busy: str | None = None) -> None:
+        self.begun = begun
+        if begun:
+            super().__init__(
+                f"the server did not finish within {seconds:g} s: {what}",
+                detail="It has begun, and may still take effect.",
+                hint="Check whether it did before you repeat it; request_timeout sets how long a request waits.",
+            )
+        else:
+            super().__init__(
+                f"the server was too busy for {seconds:g} s: {what}",
+                detail=f"The request was withdrawn and has no effect.{f' The coordinator is {busy}.' if busy else ''}",
+                hint="Repeat it later; /healthcheck shows what the server is busy with.",
+            )
 
 
 class SparkEnded(HoldfastError):

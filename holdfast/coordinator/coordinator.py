@@ -3,6 +3,7 @@
 import logging
 from threading import Event, Thread
 
+from holdfast.coordinator.activity import Activity
 from holdfast.coordinator.backfill.loop import BackfillLoop
 from holdfast.coordinator.clock import Clock
 from holdfast.coordinator.commands import Commands
@@ -33,10 +34,12 @@ class Coordinator:
         clock: Clock,
         wall_clock: WallClock,
         intervals: Intervals,
+        activity: Activity,
     ) -> None:
         self._requests, self._commands, self._reconciler, self._refusals = requests, commands, reconciler, refusals
         self._backfill, self._ticks, self._compaction = backfill, ticks, compaction
         self._clock, self._wall_clock, self._intervals = clock, wall_clock, intervals
+        self._activity = activity
         self._stopping = Event()
         self._thread = Thread(target=self._loop, name="coordinator", daemon=True)
         """The only thread that changes the store, the catalog and what runs."""
@@ -55,13 +58,17 @@ class Coordinator:
     def step(self, timeout: float = 0.0) -> bool:
         """One round; waits up to `timeout` seconds for records. False when there was nothing to read."""
         self._requests.answer()
-        self._commands.settle()
-        self._reconciler.pause()
-        self._refusals.settle()
-        built = self._backfill.run()
-        ticked = self._ticks.tick(0.0 if built else timeout)
-        self._clock.reserve_ahead()
-        self._compaction.run()
+        with self._activity.of("changes of the catalog"):
+            self._commands.settle()
+            self._reconciler.pause()
+            self._refusals.settle()
+        with self._activity.of("a backfill"):
+            built = self._backfill.run()
+        with self._activity.of("a tick"):
+            ticked = self._ticks.tick(0.0 if built else timeout)
+        with self._activity.of("compaction"):
+            self._clock.reserve_ahead()
+            self._compaction.run()
         return built or ticked
 
     def settle(self) -> bool:

@@ -2,10 +2,23 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from holdfast.coordinator.activity import Activity
+from holdfast.errors import RequestTimeout
+
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A function that waits for the coordinator. Its future is cancelled when the request is withdrawn."""
+
+    what: str
+    function: Callable[[], Any]
+    future: Future[Any]
 
 
 class Requests:
@@ -14,33 +27,49 @@ class Requests:
     Until `serve`, no thread answers: `ask` then runs the function itself, as a stepped engine needs it.
     """
 
-    def __init__(self) -> None:
-        self._queue: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
+    def __init__(self, activity: Activity, *, seconds: float) -> None:
+        """`seconds` is how long a request waits that does not say so itself."""
+        self._activity, self._seconds = activity, seconds
+        self._queue: SimpleQueue[_Request] = SimpleQueue()
         self._served = False
 
     def serve(self) -> None:
         """From now on a thread answers."""
         self._served = True
 
-    def ask(self, function: Callable[[], T], timeout: float | None = None) -> T:
-        """Run a function between two ticks; returns or raises what it does.
+    def ask(self, what: str, function: Callable[[], T], timeout: float | None = None) -> T:
+        """Run a function between two ticks; returns or raises what it does. `what` names it for users.
 
-        `TimeoutError` when it did not run in time: it will still run.
+        `RequestTimeout` when it did not end in time. It says whether the function has begun, and may still take effect;
+        one that has not is withdrawn, and never runs.
         """
         if not self._served:
             return function()
+        seconds = self._seconds if timeout is None else timeout
         future: Future[T] = Future()
-        self._queue.put((function, future))
-        return future.result(timeout)
+        self._queue.put(_Request(what, function, future))
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            withdrawn = future.cancel()
+            # It ended at this moment, or the error is its own.
+            if not withdrawn and future.done():
+                return future.result()
+            raise RequestTimeout(what, seconds, begun=not withdrawn, busy=self._activity.busy()) from None
 
     def answer(self) -> None:
-        """Run what was asked for."""
+        """Run what was asked for, except what was withdrawn."""
         while True:
             try:
-                function, future = self._queue.get_nowait()
+                request = self._queue.get_nowait()
             except Empty:
                 return
+            if not request.future.set_running_or_notify_cancel():
+                continue
             try:
-                future.set_result(function())
+                with self._activity.of(request.what):
+                    result = request.function()
             except BaseException as error:
-                future.set_exception(error)
+                request.future.set_exception(error)
+            else:
+                request.future.set_result(result)

@@ -20,6 +20,7 @@ from holdfast.errors import (
     NotSupported,
     PlanError,
     ReadError,
+    RequestTimeout,
     SyntaxProblem,
     TopicChanged,
     TransactionProblem,
@@ -57,6 +58,7 @@ class Code(IntEnum):
     ASSERTION_FAILED = 41700
     SERVER_ERROR = 50000
     SHUTTING_DOWN = 50303
+    TIMED_OUT = 50400
 
     @property
     def status(self) -> int:
@@ -99,6 +101,8 @@ def error_fields(error: HoldfastError, sqlstate: str | None) -> Json:
 def code_of(error: HoldfastError) -> Code:
     if isinstance(error, AssertionFailed):
         return Code.ASSERTION_FAILED
+    if isinstance(error, RequestTimeout):
+        return Code.TIMED_OUT
     return Code.BAD_STATEMENT if isinstance(error, USER_ERRORS) else Code.SERVER_ERROR
 
 

@@ -49,7 +49,7 @@ class Backups:
         store: PinnableStore,
         broker: EmbeddedBroker | None,
         cluster_id: Callable[[], str],
-        between_ticks: Callable[[Callable[[], Cut]], Cut],
+        between_ticks: Callable[[str, Callable[[], Cut]], Cut],
         clock: WallClock,
     ) -> None:
         self._settings, self._release, self._store, self._broker = settings, release, store, broker
@@ -72,7 +72,7 @@ class Backups:
                 )
             self._id = id_ = uuid4().hex[:12]
         try:
-            cut = self._between_ticks(lambda: self._cut(id_, cluster_id))
+            cut = self._between_ticks("a backup", lambda: self._cut_for(id_, cluster_id))
         except BaseException:
             self.end(id_)
             raise
@@ -105,6 +105,14 @@ class Backups:
     def close(self) -> None:
         if self._id is not None:
             self.end(self._id)
+
+    def _cut_for(self, id_: str, cluster_id: str) -> Cut:
+        cut = self._cut(id_, cluster_id)
+        with self._lock:
+            # It took longer than its client waited: nobody will copy the files, or end the backup.
+            if self._id != id_:
+                self._store.unpin_files()
+        return cut
 
     def _cut(self, id_: str, cluster_id: str) -> Cut:
         data_dir = self._settings.data_dir

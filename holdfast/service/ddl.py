@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+SHOWN_CHARACTERS = 80
+"""Of a statement, in messages about waiting for it."""
+
 
 class Ddl:
     """Changes the catalog between two ticks. Thread-safe."""
@@ -49,14 +52,16 @@ class Ddl:
         self._permissions.check(parsed.statement)
         if isinstance(parsed.statement, CreateHold):
             self._holds.await_built([name.text for name in parsed.statement.on])
-        return self._change(lambda: self._commands.execute(parsed.statement, parsed.text, properties))
+        return self._change(
+            shown(parsed.text), lambda: self._commands.execute(parsed.statement, parsed.text, properties)
+        )
 
     def commit(self, draft: Draft) -> list[Done]:
         """Run the statements of a transaction: all of them or none."""
         for each in draft.statements:
             self._permissions.check(each.statement)
         self._holds.await_built(draft.planned(self.catalog, number=0).inputs)
-        return self._change(lambda: self._commands.commit(draft))
+        return self._change("COMMIT", lambda: self._commands.commit(draft))
 
     def advance_hold(self, bound: BoundAdvanceHold) -> Time:
         """Advance a hold; durable on return. Does not wait for a tick."""
@@ -65,13 +70,13 @@ class Ddl:
     def holds(self) -> list[HoldStatus]:
         return self._holds.status()
 
-    def _change(self, change: Callable[[], T]) -> T:
+    def _change(self, what: str, change: Callable[[], T]) -> T:
         def between_ticks() -> T:
             done = change()
             self._refresh_system_tables()
             return done
 
-        done = self._requests.ask(between_ticks)
+        done = self._requests.ask(what, between_ticks)
         # End subscriptions to dropped objects now, not at the next tick.
         self._wakeup.notify()
         return done
@@ -82,3 +87,9 @@ class Ddl:
         except HoldfastError as error:
             # The command is durable, so the statement has succeeded.
             log.warning("system tables not refreshed: error=%s", error)
+
+
+def shown(statement: str) -> str:
+    """A statement in a message about waiting for it: one line, and not all of a long one."""
+    line = " ".join(statement.split())
+    return line if len(line) <= SHOWN_CHARACTERS else f"{line[: SHOWN_CHARACTERS - 1]}…"

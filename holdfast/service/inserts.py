@@ -12,6 +12,7 @@ from holdfast.coordinator.tick_loop import TickLoop
 from holdfast.errors import BindError
 from holdfast.kafka.port import Writer
 from holdfast.kafka.records import Outgoing
+from holdfast.names import show
 from holdfast.runtime.serdes.encoder import Encoder
 from holdfast.runtime.store.port import SqlReader
 from holdfast.serving.insert import row_of
@@ -46,7 +47,9 @@ class Inserts:
         if writers:
             query = target.query if target.query in writers else writers[0]
             for run in _runs(rows, len(target.schema.key)) if isinstance(target, Table) else (rows,):
-                self._requests.ask(partial(self._ticks.insert, query, _with_order(run)))
+                self._requests.ask(
+                    f"INSERT INTO {show(target.name)}", partial(self._ticks.insert, query, _with_order(run))
+                )
             return
         assert target.topic is not None
         encoded = Encoder(target.schema, target.formats).encode(rows, self._store)

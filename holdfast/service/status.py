@@ -1,7 +1,7 @@
 """What the server reports about itself: queries, health, lags, sizes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from holdfast.catalog.objects import QueryState
 from holdfast.catalog.snapshot import Catalog
@@ -27,14 +27,16 @@ class QueryInfo:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Whether everything works; `problems` maps each failing part to its problem."""
+    """Whether everything works; `problems` maps each failing part to its problem, `notices` others to what they do."""
 
     healthy: bool
     problems: Mapping[str, str]
+    notices: Mapping[str, str] = field(default_factory=dict)
 
 
 class ServiceStatus:
-    """Collects the status. Thread-safe. `problems` returns the current problem of each part, or None."""
+    """Collects the status. Thread-safe. `problems` returns the current problem of each part, or None; `notices` what a
+    part is doing that takes long. Neither waits for the coordinator or the store."""
 
     def __init__(
         self,
@@ -44,9 +46,10 @@ class ServiceStatus:
         catalog: Callable[[], Catalog],
         blocked: Callable[[QueryId], str | None],
         problems: Callable[[], Mapping[str, str | None]],
+        notices: Callable[[], Mapping[str, str | None]],
     ) -> None:
         self._store, self._lags, self._progress = store, lags, progress
-        self._catalog, self._blocked, self._problems = catalog, blocked, problems
+        self._catalog, self._blocked, self._problems, self._notices = catalog, blocked, problems, notices
 
     def queries(self) -> list[QueryInfo]:
         catalog = self._catalog()
@@ -71,7 +74,8 @@ class ServiceStatus:
 
     def health(self) -> Health:
         problems = {part: problem for part, problem in self._problems().items() if problem}
-        return Health(not problems, problems)
+        notices = {part: notice for part, notice in self._notices().items() if notice and part not in problems}
+        return Health(not problems, problems, notices)
 
     def lags(self) -> Mapping[QueryId, Sequence[Lag]]:
         """How far each query is behind the topics that it reads."""

@@ -1,5 +1,6 @@
 """The laws of `Clock`, with a clock that tests move as they like."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -130,12 +131,21 @@ def test_a_clock_that_steps_back_after_a_crash_changes_no_answer(tmp_path):
     store.close()
 
 
+class BusyStore(MemoryStore):
+    """A store on which another thread may be writing."""
+
+    busy = False
+
+    def try_reserve(self, until: Time) -> bool:
+        return not self.busy and super().try_reserve(until)
+
+
 class ClockLaw(RuleBasedStateMachine):
-    """Reads, ticks, crashes and a wall clock that jumps, in any order."""
+    """Reads, ticks, crashes, a busy store and a wall clock that jumps, in any order."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.wall, self.store = ManualClock(), MemoryStore()
+        self.wall, self.store = ManualClock(), BusyStore()
         self.clock = Clock(self.store, self.wall)
         self.handed, self.committed = Time(0), Time(0)
         self.committing: Time | None = None
@@ -152,6 +162,10 @@ class ClockLaw(RuleBasedStateMachine):
         assert self.committing is None or time < self.committing
         assert time <= self.store.last_time()
         self.handed = time
+
+    @rule(busy=st.booleans())
+    def store_is(self, busy: bool) -> None:
+        self.store.busy = busy
 
     @rule()
     def reserve_ahead(self) -> None:
@@ -183,6 +197,26 @@ class ClockLaw(RuleBasedStateMachine):
 
 TestClockLaw = ClockLaw.TestCase
 TestClockLaw.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+def test_a_read_does_not_wait_for_a_long_commit(tmp_path):
+    """Neither during the commit, nor when the reserved block runs out while something else writes."""
+    wall, store = ManualClock(), open_store(tmp_path)
+    store.create_collection(TABLE, LAYOUT, window_ms=1_000_000)
+    clock = Clock(store, wall)
+    first = put(store, clock, 1)
+    wall.now += 60_000
+    second = clock.begin_commit()
+    with ThreadPoolExecutor(1) as reader, store._core.write_lock:
+        during = reader.submit(clock.read_time).result(10)
+    clock.end_commit()
+    wall.now += 60_000
+    with ThreadPoolExecutor(1) as reader, store._core.write_lock:
+        after = reader.submit(clock.read_time).result(10)
+    assert first <= during < second <= after < wall.now
+    assert after <= store.last_time()
+    assert clock.read_time() == wall.now
+    store.close()
 
 
 def test_ending_no_commit_does_nothing():

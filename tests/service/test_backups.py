@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.backup.cut import Cut
 from holdfast.config import load
-from holdfast.errors import BackupError, KafkaError
+from holdfast.errors import BackupError, KafkaError, RequestTimeout
 from holdfast.names import ServiceId
 from holdfast.runtime.store.duckdb.store import DuckDbStore, open_store
 from holdfast.service import backups as module
@@ -48,8 +48,8 @@ def make(tmp_path: Path, store: DuckDbStore) -> Make:
     (tmp_path / "kafka" / "broker.json").write_text("{}")
     settings = replace(load({"data_dir": tmp_path}, environment={}), service_id=ServiceId("shop"))
 
-    def make(broker: Any = None) -> Backups:
-        return Backups(settings, "1.0", store, broker, lambda: "cluster", lambda function: function(), WallClock())
+    def make(broker: Any = None, between_ticks: Any = lambda _what, cut: cut()) -> Backups:
+        return Backups(settings, "1.0", store, broker, lambda: "cluster", between_ticks, WallClock())
 
     return make
 
@@ -137,3 +137,17 @@ def test_what_a_kill_left_of_a_backup_is_removed(make: Make, tmp_path: Path) -> 
     (tmp_path / "backup" / "old").touch()
     make()
     assert not (tmp_path / "backup").exists()
+
+
+def test_a_cut_that_ends_after_its_client_stopped_waiting_keeps_nothing(make: Make, store: DuckDbStore) -> None:
+    late: list[Callable[[], Cut]] = []
+
+    def too_late(what: str, cut: Callable[[], Cut]) -> Cut:
+        late.append(cut)
+        raise RequestTimeout(what, 60, begun=True)
+
+    backups = make(between_ticks=too_late)
+    with pytest.raises(RequestTimeout):
+        backups.begin()
+    late[0]()
+    assert store._core.files_pinned is False

@@ -359,6 +359,9 @@ class StoreTimes(Protocol):
     def reserve(self, until: Time) -> None:
         """Make durable that times up to `until` may have been handed to readers."""
 
+    def try_reserve(self, until: Time) -> bool:
+        """The same, unless another thread is writing: then nothing changes, and the answer is False at once."""
+
     def frontier(self, collection: CollectionId) -> Frontier:
         """Since and upper; (0, 0) while the collection is building."""
 

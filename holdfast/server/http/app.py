@@ -50,8 +50,12 @@ from holdfast.sql.read.pull import BoundRead
 from holdfast.sql.read.select import BoundSelect, SelectKind
 from holdfast.sql.syntax.statements import Print
 
-MAX_REQUESTS = 64
-"""Threads that handle requests; further requests wait."""
+MAX_READS = 64
+"""Threads that handle reads; further reads wait."""
+MAX_CHANGES = 64
+"""Threads that handle statements and inserts, which may wait for the coordinator: reads do not wait behind them."""
+MAX_REPORTS = 4
+"""Threads for metrics and other reports about the server, some of which ask Kafka."""
 
 POLL_SECONDS = 1.0
 """How often a read of a future time checks whether its client is still connected."""
@@ -72,17 +76,22 @@ class Api:
         self.statuses = CommandStatuses()
         self.statements = Statements(service, self.statuses)
         self.collector = ServiceCollector(service)
-        self.limiter = anyio.CapacityLimiter(MAX_REQUESTS)
+        self.reads = anyio.CapacityLimiter(MAX_READS)
+        self.changes = anyio.CapacityLimiter(MAX_CHANGES)
+        self.reports = anyio.CapacityLimiter(MAX_REPORTS)
         self.lookups = LookupCache(service, self.threaded)
 
-    async def threaded(self, call: Callable[..., T], *arguments: Any) -> T:
-        return await anyio.to_thread.run_sync(call, *arguments, limiter=self.limiter)
+    async def threaded(
+        self, call: Callable[..., T], *arguments: Any, limiter: anyio.CapacityLimiter | None = None
+    ) -> T:
+        """Run a blocking call in a thread: of those for reads, or of another `limiter`."""
+        return await anyio.to_thread.run_sync(call, *arguments, limiter=limiter or self.reads)
 
     # -- statements and queries ----------------------------------------------------------------------
 
     async def ksql(self, request: Request) -> Response:
         sql = sql_request(await read_object(request), "ksql")
-        return json_response(await self.threaded(self.statements.run, sql))
+        return json_response(await self.threaded(self.statements.run, sql, limiter=self.changes))
 
     async def query_stream(self, request: Request) -> Response:
         body = await read_object(request)
@@ -178,7 +187,7 @@ class Api:
         head = as_object(first, "the first line")
         inserter = await self.threaded(self._inserter, head.get("target"))
         return InsertsResponse(
-            rows, rest, inserter, self.limiter, RowFormat.DELIMITED if format_ is RowFormat.STREAMED else format_
+            rows, rest, inserter, self.changes, RowFormat.DELIMITED if format_ is RowFormat.STREAMED else format_
         )
 
     def _inserter(self, target: object) -> RowInserter:
@@ -195,7 +204,7 @@ class Api:
         body, backups = await read_object(request), self.service.backups
         id = body.get("id")
         if id is None:
-            return json_response((await self.threaded(backups.begin)).encode())
+            return json_response((await self.threaded(backups.begin, limiter=self.changes)).encode())
         if not isinstance(id, str):
             raise Problem(Code.BAD_REQUEST, '"id" must be a string')
         if not await self.threaded(backups.end if body.get("end") is True else backups.keep_alive, id):
@@ -209,15 +218,18 @@ class Api:
     async def info(self) -> Response:
         info = {
             "version": self.service.version,
-            "kafkaClusterId": await self.threaded(lambda: self.service.cluster_id),
+            "kafkaClusterId": await self.threaded(lambda: self.service.cluster_id, limiter=self.reports),
             "ksqlServiceId": self.service.settings.service_id,
             "serverStatus": "RUNNING",
         }
         return json_response({"KsqlServerInfo": info})
 
     async def healthcheck(self) -> Response:
-        health = await self.threaded(self.service.health)
+        # Not in a thread: it must not wait for one, and it only looks at what the parts have noted.
+        health = self.service.health()
         details: dict[str, Json] = {name: {"isHealthy": True} for name in HEALTH_NAMES.values()}
+        for part, notice in health.notices.items():
+            details[HEALTH_NAMES.get(part, part)] = {"isHealthy": True, "message": notice}
         for part, problem in health.problems.items():
             details[HEALTH_NAMES.get(part, part)] = {"isHealthy": False, "message": problem}
         state = {"isHealthy": health.healthy, "details": details, "serverState": "READY"}
@@ -225,7 +237,7 @@ class Api:
 
     async def cluster_status(self, request: Request) -> Response:
         host, port = request.scope.get("server") or ("localhost", 0)
-        queries, lags = await self.threaded(lambda: (self.service.queries(), self.service.lags()))
+        queries, lags = await self.threaded(lambda: (self.service.queries(), self.service.lags()), limiter=self.reports)
         return json_response(cluster_status(f"{host}:{port}", queries, lags, time.time_ns() // 1_000_000))
 
     async def is_valid_property(self, name: str) -> Response:
@@ -236,7 +248,7 @@ class Api:
         return json_response(True)
 
     async def metrics(self) -> Response:
-        return Response(await self.threaded(exposition, self.collector), media_type=METRICS_TYPE)
+        return Response(await self.threaded(exposition, self.collector, limiter=self.reports), media_type=METRICS_TYPE)
 
     async def all_statuses(self) -> Response:
         every = self.statuses.all(self.service.catalog)

@@ -189,6 +189,15 @@ class DuckDbStore:
             if until > self._core.wal.reserved:
                 self._core.write([WalEntry("reserved", numbers=(until,))])
 
+    def try_reserve(self, until: Time) -> bool:
+        if not self._core.write_lock.acquire(blocking=False):
+            return False
+        try:
+            self.reserve(until)
+        finally:
+            self._core.write_lock.release()
+        return True
+
     def frontier(self, collection: CollectionId) -> Frontier:
         with self._core.memory_lock:
             return self._core.objects.collection(collection).frontier

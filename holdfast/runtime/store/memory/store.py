@@ -123,6 +123,10 @@ class MemoryStore:
     def reserve(self, until: Time) -> None:
         self._last = max(self._last, until)
 
+    def try_reserve(self, until: Time) -> bool:
+        self.reserve(until)
+        return True
+
     def frontier(self, collection: CollectionId) -> Frontier:
         return self.collection(collection).frontier
 
