@@ -178,7 +178,7 @@ class Service(facade.ServiceApi):
         self.publishing = publishing = Publishing(
             store, (main, retry), markers, kafka.topics, queries.sinks, barriers.by_topic, queries.skips_refused,
             lambda: wanted.uncreated, wall_clock, transaction_rows=settings.transaction_rows,
-            fenced=supervisor.fail, published=wakeup.notify,
+            ended=supervisor.fail, published=wakeup.notify,
         )  # fmt: skip
         parts.callback(publishing.stop)
         drains = Drains(store, sink_records, publishing, wall_clock)
@@ -227,7 +227,7 @@ class Service(facade.ServiceApi):
         compaction = Compaction(store, holds, wall_clock, intervals)
         self.coordinator = coordinator = Coordinator(
             requests, commands, reconciler, refusals, backfill, ticks, compaction, clock, wall_clock, intervals,
-            activity,
+            activity, supervisor.fail,
         )  # fmt: skip
         backups = Backups(settings, VERSION, store, broker, kafka.topics.cluster_id, requests.ask, wall_clock)
         parts.callback(backups.close)

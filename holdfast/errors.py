@@ -35,6 +35,7 @@
     ├── BrokerEnded             58000   the embedded Kafka broker's process has ended
     ├── StoreError              58030   the store cannot be opened, or belongs to another service
     │   ├── StoreLocked         55006
+    │   ├── StoreEnded          58030   the store does nothing more until the server starts again
     │   ├── ForeignStore        58P01
     │   └── StaleStore          58P02   the store is older than the contents of its sink topics
     ├── BackupError             58P03   a backup cannot be made, or cannot be restored
@@ -378,6 +379,10 @@ class StoreLocked(StoreError):
     """Another process is using the data folder."""
 
     sqlstate = "55006"
+
+
+class StoreEnded(StoreError):
+    """The store has failed for good: no operation succeeds until the server starts again."""
 
 
 class ForeignStore(StoreError):

@@ -1,6 +1,7 @@
 """The one writer: rounds of requests, backfill, a tick and compaction, and the thread that runs them."""
 
 import logging
+from collections.abc import Callable
 from threading import Event, Thread
 
 from holdfast.coordinator.activity import Activity
@@ -13,7 +14,7 @@ from holdfast.coordinator.reconcile import Reconciler
 from holdfast.coordinator.refusals import Refusals
 from holdfast.coordinator.requests import Requests
 from holdfast.coordinator.tick_loop import TickLoop
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoreEnded
 from holdfast.wall_clock import WallClock
 
 log = logging.getLogger(__name__)
@@ -35,11 +36,13 @@ class Coordinator:
         wall_clock: WallClock,
         intervals: Intervals,
         activity: Activity,
+        ended: Callable[[HoldfastError], None],
     ) -> None:
+        """`ended` is called when the store has failed for good: no further round can succeed."""
         self._requests, self._commands, self._reconciler, self._refusals = requests, commands, reconciler, refusals
         self._backfill, self._ticks, self._compaction = backfill, ticks, compaction
         self._clock, self._wall_clock, self._intervals = clock, wall_clock, intervals
-        self._activity = activity
+        self._activity, self._on_ended = activity, ended
         self._stopping = Event()
         self._thread = Thread(target=self._loop, name="coordinator", daemon=True)
         """The only thread that changes the store, the catalog and what runs."""
@@ -79,16 +82,26 @@ class Coordinator:
         return seconds > 0
 
     def _loop(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self.step(self._intervals.poll)
-                self.problem = None
-            except HoldfastError as error:
-                self._back_off(str(error))
-            except Exception as error:
-                log.exception("round failed")
-                self._back_off(f"{type(error).__name__}: {error}")
-        self._requests.answer()
+        try:
+            while not self._stopping.is_set():
+                self._round()
+            self._requests.answer()
+        except StoreEnded as error:
+            log.critical("ticks ended: problem=%s", error)
+            self.problem = str(error)
+            self._on_ended(error)
+
+    def _round(self) -> None:
+        try:
+            self.step(self._intervals.poll)
+            self.problem = None
+        except StoreEnded:
+            raise
+        except HoldfastError as error:
+            self._back_off(str(error))
+        except Exception as error:
+            log.exception("round failed")
+            self._back_off(f"{type(error).__name__}: {error}")
 
     def _back_off(self, problem: str) -> None:
         """Wait before the next round. Nothing of a failed tick is stored, and its cause (a full disk) may pass."""

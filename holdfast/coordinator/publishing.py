@@ -15,7 +15,7 @@ from threading import Lock
 
 from holdfast import metrics
 from holdfast.coordinator.outbox_batch import Batch, OutboxReader, OutboxStore
-from holdfast.errors import HoldfastError, KafkaError, StaleStore
+from holdfast.errors import HoldfastError, KafkaError, StaleStore, StoreEnded
 from holdfast.kafka.lane import Lane
 from holdfast.kafka.markers import Marker, MarkerTopic
 from holdfast.kafka.port import Fenced, RecordRefused, TopicAdmin, TransactionAborted
@@ -87,17 +87,18 @@ class Publishing:
         clock: WallClock,
         *,
         transaction_rows: int,
-        fenced: Callable[[HoldfastError], None],
+        ended: Callable[[HoldfastError], None],
         published: Callable[[], None],
     ) -> None:
         """`sinks` gives the sink of each query now, `barriers` the time up to which a topic may be published.
 
         `skips` says whether a query skips refused records instead of failing, `uncreated` which topics are still to be
-        created. `fenced` is called when another server publishes for this service id, `published` after rows were.
+        created. `ended` is called when another server publishes for this service id, or the store has failed for good;
+        `published` after rows were.
         """
         self._store, self._marker_topic, self._admin, self._sinks = store, markers, admin, sinks
         self._skips, self._uncreated, self._clock, self._transaction_rows = skips, uncreated, clock, transaction_rows
-        self._on_fenced, self._on_published = fenced, published
+        self._on_ended, self._on_published = ended, published
         self._markers: dict[QueryId, Marker] = {}
         self._reader = OutboxReader(store, admin, sinks, barriers, self._markers)
         self._main, self._retry = (LaneState(lane) for lane in lanes)
@@ -241,7 +242,7 @@ class Publishing:
     # -- the main lane
 
     def _publish_main(self) -> bool:
-        return self._unless_fenced(lambda: self._publish(self._main))
+        return self._until_ended(lambda: self._publish(self._main))
 
     def _publish(self, state: LaneState) -> bool:
         """Publish everything that is pending for the topics of the main lane."""
@@ -279,7 +280,7 @@ class Publishing:
     # -- the retry lane
 
     def _publish_blocked(self) -> bool:
-        return self._unless_fenced(self._retry_blocked)
+        return self._until_ended(self._retry_blocked)
 
     def _retry_blocked(self) -> bool:
         """Try the blocked topics that are due, one at a time."""
@@ -414,11 +415,11 @@ class Publishing:
         sink = self._sinks().get(query)
         return None if sink is None else sink.topic
 
-    def _unless_fenced(self, publish: Callable[[], bool]) -> bool:
+    def _until_ended(self, publish: Callable[[], bool]) -> bool:
         try:
             publish()
-        except Fenced as error:
-            self._on_fenced(error)
+        except (Fenced, StoreEnded) as error:
+            self._on_ended(error)
             return False
         return True
 

@@ -7,7 +7,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from holdfast.coordinator.activity import Activity
-from holdfast.errors import RequestTimeout
+from holdfast.errors import RequestTimeout, StoreEnded
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class Requests:
             raise RequestTimeout(what, seconds, begun=not withdrawn, busy=self._activity.busy()) from None
 
     def answer(self) -> None:
-        """Run what was asked for, except what was withdrawn."""
+        """Run what was asked for, except what was withdrawn. Raises when the store has ended."""
         while True:
             try:
                 request = self._queue.get_nowait()
@@ -71,5 +71,7 @@ class Requests:
                     result = request.function()
             except BaseException as error:
                 request.future.set_exception(error)
+                if isinstance(error, StoreEnded):
+                    raise
             else:
                 request.future.set_result(result)

@@ -24,7 +24,8 @@ class Supervisor:
         return self._failure if self._failed.wait(timeout) else None
 
     def fail(self, error: HoldfastError) -> None:
-        self._failure = error
+        """Stop the server. The first error is its reason: others may follow from it."""
+        self._failure = self._failure or error
         self._failed.set()
 
     def lose_lease(self) -> None:

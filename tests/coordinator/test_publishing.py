@@ -72,7 +72,7 @@ class World:
             frozenset,
             WallClock(),
             transaction_rows=self.rows,
-            fenced=self.fenced.append,
+            ended=self.fenced.append,
             published=lambda: None,
         )
 

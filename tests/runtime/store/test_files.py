@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from holdfast.errors import StoreError, StoreLocked
+from holdfast.errors import StoreEnded, StoreError, StoreLocked
 from holdfast.runtime.store.duckdb import errors, open_store
 from holdfast.runtime.store.duckdb.disk import files
 from holdfast.runtime.store.port import Time
@@ -160,6 +160,7 @@ def test_a_full_disk_is_reported_and_the_store_goes_on_when_there_is_room(small_
 
 def test_a_full_disk_that_ended_the_store_asks_for_a_restart():
     full = errors.translate(duckdb.FatalException("the database has been invalidated: No space left on device"))
+    assert isinstance(full, StoreEnded)
     assert full.message == "the disk of the data folder is full"
     assert "start the server again" in full.hint
 

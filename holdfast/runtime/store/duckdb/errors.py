@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 
-from holdfast.errors import ReadError, StoreError, StoreLocked
+from holdfast.errors import ReadError, StoreEnded, StoreError, StoreLocked
 
 _FULL = ("no space left on device", "disk quota exceeded", "file size limit", "max_temp_directory_size")
 
@@ -14,12 +14,11 @@ _FULL = ("no space left on device", "disk quota exceeded", "file size limit", "m
 def translate(problem: duckdb.Error) -> StoreError:
     """What a failure of the store means, and what to do about it."""
     text = str(problem)
+    # DuckDB does nothing more after what it calls fatal.
+    fatal = isinstance(problem, duckdb.FatalException) or "database has been invalidated" in text
     if any(sign in text.lower() for sign in _FULL):
-        # DuckDB does nothing more after what it calls fatal.
-        then = (
-            "start the server again" if isinstance(problem, duckdb.FatalException) else "the server goes on by itself"
-        )
-        return StoreError(
+        then = "start the server again" if fatal else "the server goes on by itself"
+        return (StoreEnded if fatal else StoreError)(
             "the disk of the data folder is full",
             detail=_first_line(text),
             hint=f"Free some space, then {then}: everything committed is still there.",
@@ -28,8 +27,8 @@ def translate(problem: duckdb.Error) -> StoreError:
         return StoreError(
             "the store is out of memory", detail=_first_line(text), hint="Raise the store's memory limit."
         )
-    if isinstance(problem, (duckdb.IOException, duckdb.FatalException, duckdb.InternalException)):
-        return StoreError(
+    if fatal or isinstance(problem, (duckdb.IOException, duckdb.InternalException)):
+        return (StoreEnded if fatal else StoreError)(
             "the store cannot be read or written",
             detail=_first_line(text),
             hint="Check the disk of the data folder, then start the server again: everything committed is still there.",

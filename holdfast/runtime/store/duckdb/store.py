@@ -1,13 +1,13 @@
 """The embedded store: one DuckDB file, one writer at a time, any number of readers."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from holdfast.errors import ReadError
+from holdfast.errors import ReadError, StoreEnded
 from holdfast.names import CollectionId, HoldId, QueryId, StateId, StoreId
 from holdfast.runtime.store import frontier as laws
 from holdfast.runtime.store.duckdb import (
@@ -121,8 +121,10 @@ class DuckDbStore:
         with self._core.write_lock, translate_errors():
             try:
                 if self._core.folder is not None:
-                    self._core.write_frontiers()
-                    flush.flush_all(self._core)
+                    # After a fatal error nothing can be written; what was committed is in DuckDB's log.
+                    with suppress(StoreEnded), translate_errors():
+                        self._core.write_frontiers()
+                        flush.flush_all(self._core)
             finally:
                 self._core.close()
 
