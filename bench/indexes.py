@@ -55,7 +55,8 @@ class Bench:
         for start in range(0, rows, LOAD):
             self.upsert(range(start, min(start + LOAD, rows)))
             store.compact(limit=10**9)
-        uppers = Uppers(store, lambda: Time(self.now), lambda _query: Progress(Status.RUNNING))
+        running = Progress(Status.RUNNING)
+        uppers = Uppers(store, lambda: Time(self.now), lambda _query: running, lambda _query: None)
         self.times = Times(store, uppers, WallClock(), Wakeup())
         self.catalog, self.plain = catalog(SQL), catalog(SQL.rpartition("CREATE INDEX")[0])
 

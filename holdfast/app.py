@@ -50,6 +50,7 @@ from holdfast.kafka.lane import Lane
 from holdfast.kafka.librdkafka.cluster import KafkaCluster
 from holdfast.kafka.markers import LANES, MarkerTopic
 from holdfast.kafka.port import Kafka, TopicSpec
+from holdfast.names import QueryId
 from holdfast.planner.commands import replan
 from holdfast.runtime.record_decoder import RecordDecoder
 from holdfast.runtime.spark.archive import spark_archive
@@ -165,7 +166,7 @@ class Service(facade.ServiceApi):
         clock = Clock(store, wall_clock.now_ms)
         sink_records = SinkRecords(store)
         self.query_registry = queries = Queries(settings, sink_records)
-        uppers = Uppers(store, clock.read_time, queries.status)
+        uppers = Uppers(store, clock.read_time, queries.status, queries.stop)
         self._holds = holds = Holds(
             store, uppers, catalog, wall_clock, ceiling=settings.hold_max_lag, grace=settings.hold_grace
         )
@@ -241,6 +242,7 @@ class Service(facade.ServiceApi):
             queries.status,
             catalog,
             publishing.blocked,
+            lambda query: _frozen(queries, store, query),
             lambda: {
                 "ticks": coordinator.problem or activity.stuck(),
                 "kafka": lease.problem,
@@ -331,6 +333,17 @@ def _read_catalog(settings: Settings, command_log: CommandLog, store: DuckDbStor
         last = command_log.append(*encode_command(Command(id=replace(ADOPT, entity=store.id), statement="")))
     start = EMPTY.with_object(processing_log.stream(settings))
     return fold((c for c in commands if c.id.type != ADOPT.type), start, replan=replan), last
+
+
+def _frozen(queries: Queries, store: DuckDbStore, query: QueryId) -> str | None:
+    """Since when and why a running query is frozen, as SHOW QUERIES shows it; None when it is not."""
+    stop, program = queries.frozen().get(query), queries.dataflow.programs.get(query)
+    if stop is None or program is None:
+        return None
+    collection = program.collection
+    upper = 0 if collection is None or collection not in store.collections() else store.frontier(collection).upper
+    since = f" since {upper - 1}" if upper else ""
+    return f"frozen{since}: {stop.seen_from(query)}"
 
 
 def _status_rows(status: ServiceStatus, registry: PushRegistry, holds: Holds, clock: Clock) -> RowsByTable:

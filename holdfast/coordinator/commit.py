@@ -65,7 +65,7 @@ class CommitPoint:
         at = self._clock.begin_commit()
         try:
             stage.commit(at)
-            self._uppers.raise_past(collections(self._queries.running().values()), at)
+            self._uppers.raise_past(collections(self._queries.current().values()), at)
         finally:
             self._clock.end_commit()
         self.notify()
@@ -80,7 +80,7 @@ class CommitPoint:
 
     def _write_past(self, stage: TickStage, past: Time) -> None:
         crash_point("before_store_commit")
-        stage.commit(past)
+        stage.commit(past, self._queries.frozen_collections())
         crash_point("after_store_commit")
 
     def _write(self, stage: TickStage, failed: Mapping[QueryId, str]) -> None:
@@ -88,12 +88,12 @@ class CommitPoint:
         try:
             crash_point("before_store_commit")
             with metrics.COMMIT_SECONDS.time():
-                stage.commit(at)
+                stage.commit(at, self._queries.frozen_collections(failed.keys()))
             crash_point("after_store_commit")
             # Before any reader gets this time: what a failed query did not compute must not look final.
             for query, reason in failed.items():
                 self._queries.fail(query, reason)
-            self._uppers.raise_past(collections(self._queries.running().values()), at)
+            self._uppers.raise_past(collections(self._queries.current().values()), at)
         finally:
             self._clock.end_commit()
 

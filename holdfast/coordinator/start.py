@@ -68,6 +68,7 @@ class QueryStarter:
         if program.sink is not None:
             self._store.create_outbox(query, program.layout)
         if self._store.position(query).placement is Placement.REBUILD:
+            self._queries.set(query, Status.BUILDING)  # Nobody may read what `reset` makes final.
             self.reset(program)
         self.create(program)
         self._queries.dataflow.add(program)
@@ -82,7 +83,8 @@ class QueryStarter:
             self._begin_at_ends(program)
         if self._store.position(query).placement is Placement.LIVE:
             self._queries.set(query, Status.RUNNING)
-            self._uppers.follow_clock(collections([program]))
+            if self._queries.stop(query) is None:
+                self._uppers.follow_clock(collections([program]))
 
     def _begin_at_ends(self, program: Program) -> None:
         # A table is all of its rows, whenever they came: what is read as a table is read from its start.
@@ -123,7 +125,10 @@ class QueryStarter:
         self._store.forget_query(program.query)
 
     def _tombstones(self, collection: CollectionId) -> Iterator[pa.Table]:
-        """The last rows of a table, as deleted rows."""
+        """The last rows of a table, as deleted rows. Those that it got while it was frozen are published, too."""
         upper = self._store.frontier(collection).upper if collection in self._store.collections() else Time(0)
+        if upper:
+            self._uppers.raise_past([collection], self._store.changed_at(collection))
+            upper = self._store.frontier(collection).upper
         for page in self._store.snapshot(collection, Time(upper - 1)) if upper else ():
             yield page.append_column("present", pa.repeat(pa.scalar(False), page.num_rows))

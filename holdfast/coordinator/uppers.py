@@ -3,23 +3,33 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from holdfast.catalog.objects import CatalogObject, Held, Index
+from holdfast.coordinator.upstream import Stop
 from holdfast.names import CollectionId, QueryId, table_query_id
 from holdfast.runtime.progress import Progress, Status
 from holdfast.runtime.store.port import Store, Time
 
 
 class Uppers:
-    """Raises uppers to the present, while the query that maintains a collection runs. From any thread.
+    """Raises uppers to the present, while the query that maintains a collection and all upstream of it run.
+
+    From any thread.
 
     Readers let uppers follow the clock with `upper` and `reach`. `follow_clock` and `raise_past` are for the
     coordinator.
     """
 
     def __init__(
-        self, store: Store, read_time: Callable[[], Time], progress: Callable[[QueryId], Progress | None]
+        self,
+        store: Store,
+        read_time: Callable[[], Time],
+        progress: Callable[[QueryId], Progress | None],
+        stop: Callable[[QueryId], Stop | None],
     ) -> None:
-        """`read_time` gives the latest final time: no tick will commit at it or before it."""
-        self._store, self._read_time, self._progress = store, read_time, progress
+        """`read_time` gives the latest final time: no tick will commit at it or before it.
+
+        `stop` names the query that keeps an upper from following the clock; None when it follows.
+        """
+        self._store, self._read_time, self._progress, self._stop = store, read_time, progress, stop
 
     def now(self) -> Time:
         """The latest time that is final for every live query."""
@@ -27,12 +37,11 @@ class Uppers:
 
     def progress(self, relation: CatalogObject | Index) -> Progress | None:
         """The progress of the query that maintains an object; None when there is none any more."""
-        return self._progress(relation.query or table_query_id(relation.name))
+        return self._progress(maintaining_query(relation))
 
-    def is_running(self, relation: CatalogObject | Index) -> bool:
-        """Whether the query that maintains an object runs, so that its upper follows the clock."""
-        progress = self.progress(relation)
-        return progress is not None and progress.status is Status.RUNNING
+    def stop(self, relation: CatalogObject | Index) -> Stop | None:
+        """Which query keeps the upper of an object from following the clock: its own, or one upstream of it."""
+        return self._stop(maintaining_query(relation))
 
     def upper(self, table: Held) -> Time | None:
         """The upper of a table or index now; None while it is being built, or when it never was."""
@@ -46,12 +55,12 @@ class Uppers:
     def reach(self, tables: Iterable[Held], time: Time) -> None:
         """Let the uppers of tables and indexes follow the clock past a time, which `now` must have reached.
 
-        Those whose query does not run stay where they are. The status is read after the time: a tick in which a query
-        fails sets the status before `now` reaches the tick.
+        Those whose query, or one upstream of it, does not run stay where they are. The statuses are read after the
+        time: a tick in which a query fails sets the status before `now` reaches the tick.
         """
-        running = [CollectionId(table.name) for table in tables if self.is_running(table)]
-        if running:
-            self.raise_past(running, time)
+        current = [CollectionId(table.name) for table in tables if self.stop(table) is None]
+        if current:
+            self.raise_past(current, time)
 
     def follow_clock(self, collections: Iterable[CollectionId]) -> Time:
         """Make the contents of collections final up to now; returns that time."""
@@ -66,3 +75,8 @@ class Uppers:
         For the coordinator, which knows them; readers use `reach`.
         """
         self._store.set_upper(collections, Time(time + 1))
+
+
+def maintaining_query(relation: CatalogObject | Index) -> QueryId:
+    """The id of the query that maintains an object, or did."""
+    return relation.query or table_query_id(relation.name)

@@ -45,11 +45,13 @@ class ServiceStatus:
         progress: Callable[[QueryId], Progress | None],
         catalog: Callable[[], Catalog],
         blocked: Callable[[QueryId], str | None],
+        frozen: Callable[[QueryId], str | None],
         problems: Callable[[], Mapping[str, str | None]],
         notices: Callable[[], Mapping[str, str | None]],
     ) -> None:
         self._store, self._lags, self._progress = store, lags, progress
-        self._catalog, self._blocked, self._problems, self._notices = catalog, blocked, problems, notices
+        self._catalog, self._blocked, self._frozen = catalog, blocked, frozen
+        self._problems, self._notices = problems, notices
 
     def queries(self) -> list[QueryInfo]:
         catalog = self._catalog()
@@ -66,7 +68,10 @@ class ServiceStatus:
                     sink=entry.sink,
                     sink_topic=sink.topic if sink else None,
                     state=str(state),
-                    reason=entry.reason or (progress.reason if progress else None) or self._blocked(entry.id),
+                    reason=entry.reason
+                    or (progress.reason if progress else None)
+                    or self._blocked(entry.id)
+                    or self._frozen(entry.id),
                     done=progress.done if progress and state == "BUILDING" else 1.0,
                 )
             )

@@ -56,7 +56,8 @@ class HeldTables(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.store = open_store(self.folder)
-        uppers = Uppers(self.store, lambda: Time(self.now), lambda _query: Progress(Status.RUNNING))
+        running = Progress(Status.RUNNING)
+        uppers = Uppers(self.store, lambda: Time(self.now), lambda _query: running, lambda _query: None)
         self.holds = Holds(
             self.store, uppers, lambda: self.catalog, WallClock(), ceiling=timedelta(seconds=10), grace=timedelta(0)
         )

@@ -1,5 +1,6 @@
 """Runs backfill slices between the ticks, until queries have caught up and are live."""
 
+from collections.abc import Set
 from dataclasses import replace
 
 from holdfast import metrics
@@ -13,6 +14,7 @@ from holdfast.coordinator.start import QueryStarter
 from holdfast.coordinator.tick_loop import count_tick
 from holdfast.coordinator.uppers import Uppers
 from holdfast.errors import TopicChanged
+from holdfast.names import QueryId
 from holdfast.runtime.program import Program
 from holdfast.runtime.progress import Status
 from holdfast.runtime.store.port import Placement, Store
@@ -77,7 +79,7 @@ class BackfillLoop:
         count_tick("backfill", cut.inputs.topics)
         built = {query: program for query, program in cut.queries.items() if query not in outcome.failed}
         if cut.last:
-            self._uppers.follow_clock(collections(built.values()))
+            self._thaw(built.keys())
             # The since of what was built is durable before anyone reads: a time that was answered stays readable.
             self._commit.commit(self._store.stage())
         for query in built:
@@ -86,6 +88,20 @@ class BackfillLoop:
             else:
                 self._queries.set(query, Status.BUILDING, done=cut.done)
         return cut
+
+    def _thaw(self, built: Set[QueryId]) -> None:
+        """Let the uppers of queries that have caught up, and of those that waited for them, follow the clock again.
+
+        Their contents since they froze came with later times than the records: those times are given up, where no hold
+        and no pin needs them.
+        """
+        current = self._queries.current()
+        thawed = [p for query, p in self._queries.current(built).items() if query in built or query not in current]
+        ids = collections(thawed)
+        frozen = [id_ for id_ in ids if self._store.frontier(id_).upper]
+        now = self._uppers.follow_clock(ids)
+        for id_ in frozen:
+            self._store.advance_since(id_, now)
 
     def _next_slice(self) -> BackfillSlice | None:
         waiting = self._queries.with_status(Status.BUILDING)

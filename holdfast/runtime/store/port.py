@@ -298,12 +298,13 @@ class TickStage(Protocol):
     def discard(self, query: QueryId) -> None:
         """Drop everything staged for a query."""
 
-    def commit(self, time: Time) -> None:
+    def commit(self, time: Time, frozen: Set[CollectionId] = frozenset()) -> None:
         """Make everything staged durable and visible at `time`, all or nothing.
 
         For each collection in it, `time` must be at least its upper and above the last time it was written at. Its
-        upper becomes ``time + 1``, unless it is building. After an error nothing has changed, and `commit` may be
-        called again.
+        upper becomes ``time + 1``, unless it is building or `frozen`: what is written to a frozen collection becomes
+        readable when `set_upper` raises its upper. After an error nothing has changed, and `commit` may be called
+        again.
         """
 
     def abandon(self) -> None:

@@ -127,7 +127,7 @@ class Cursor:
             case CursorState.WAITING:
                 return self._times.now() >= self.at
             case CursorState.CHANGES:
-                return bool(self._ranges) or self._changed_at() > self.at
+                return bool(self._ranges) or self._readable_change() > self.at
             case CursorState.SNAPSHOT | CursorState.ENDED | CursorState.CLOSED:
                 return True
 
@@ -230,6 +230,11 @@ class Cursor:
     def _latest(self) -> Time:
         """The latest time that is final for all tables: the least of their uppers, minus one."""
         return Time(min(self._times.latest(table).time for table in self._tables))
+
+    def _readable_change(self) -> Time:
+        """The time of the last change, or of the last readable one: a frozen table may have later ones."""
+        frozen = [CollectionId(table.name) for table in self._tables if not self._times.is_current(table)]
+        return Time(min([self._changed_at(), *(self._store.frontier(each).upper - 1 for each in frozen)]))
 
     def _changed_at(self) -> Time:
         return max(self._store.changed_at(each) for each in self._collections)

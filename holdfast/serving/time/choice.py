@@ -39,8 +39,13 @@ class Bounds:
     kind: str = Table.KIND
 
     def __str__(self) -> str:
-        frozen = f", which is frozen: its query {self.frozen}" if self.frozen else ""
+        frozen = f", which is frozen: {self.frozen}" if self.frozen else ""
         return f'"{self.name}" has since {self.frontier.since} and upper {self.frontier.upper}{frozen}.'
+
+    @property
+    def notice(self) -> str:
+        """The NOTICE of a read of a frozen object."""
+        return f'{self.kind} "{self.name}" is not kept current since {self.frontier.upper - 1}: {self.frozen}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +75,8 @@ def choose(bounds: Sequence[Bounds], now: Time, as_of: BoundAsOf | None = None) 
     if as_of is None:
         chosen = TimeChoice(now, bounds, Decider.NOW)
         if frozen is not None and frozen.frontier.upper <= now:
-            notice = f'{frozen.kind} "{frozen.name}" is not kept current, its query {frozen.frozen}'
-            chosen = TimeChoice(Time(frozen.frontier.upper - 1), bounds, Decider.FROZEN, frozen.name, notice)
+            latest = Time(frozen.frontier.upper - 1)
+            chosen = TimeChoice(latest, bounds, Decider.FROZEN, frozen.name, frozen.notice)
     else:
         wanted = Time(as_of.moment.at(now))
         chosen = TimeChoice(wanted, bounds, Decider.AS_OF)
@@ -92,12 +97,13 @@ def explain_choice(choice: TimeChoice, now: Time) -> str:
         f"           can answer now: {str(choice.time <= now).lower()}",
     ]
     for bounds in choice.bounds:
+        since = f"false, since {bounds.frontier.upper - 1}: {bounds.frozen}"
         lines += [
             "",
             f'object "{bounds.name}":',
             f"                    since: {bounds.frontier.since}",
             f"                    upper: {bounds.frontier.upper}",
-            f"             kept current: {'false, its query ' + bounds.frozen if bounds.frozen else 'true'}",
+            f"             kept current: {since if bounds.frozen else 'true'}",
         ]
     return "\n".join(lines) + "\n"
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from holdfast.catalog.objects import CatalogObject, Held, Index, NamedHold, Table
 from holdfast.catalog.system import is_system
-from holdfast.coordinator.uppers import Uppers
+from holdfast.coordinator.uppers import Uppers, maintaining_query
 from holdfast.errors import ReadError
 from holdfast.names import CollectionId, ObjectName
-from holdfast.runtime.progress import Progress, Status
+from holdfast.runtime.progress import Status
 from holdfast.runtime.store.port import Frontier, Store, Time
 from holdfast.serving.time.choice import Bounds, TimeChoice, choose, no_valid_time
 from holdfast.serving.wakeup import Wakeup
@@ -62,21 +62,18 @@ class Times:
 
     def is_current(self, relation: CatalogObject | Index) -> bool:
         """Whether the upper of a table or index follows the clock."""
-        return self._uppers.is_running(relation)
+        return self._uppers.stop(relation) is None
 
     def latest(self, table: Table) -> Readable:
         """The latest final time of a table, or an error that says why it has none."""
         if is_system(table):
             self._refresh_system()
         self._await_built(table)
-        if self.is_current(table):
-            now = self.now()
-            self._uppers.reach([table], now)
+        now = self.now()
+        bounds = self._own_bounds(table, now)
+        if bounds.frontier.upper > now:
             return Readable(now)
-        bounds = self._bounds(table, Time(0))
-        assert bounds.frozen is not None
-        notice = f'{table.KIND} "{table.name}" is not kept current, its query {bounds.frozen}'
-        return Readable(Time(bounds.frontier.upper - 1), notice)
+        return Readable(Time(bounds.frontier.upper - 1), bounds.notice if bounds.frozen is not None else None)
 
     def choose(
         self, tables: Sequence[Table], as_of: BoundAsOf | None = None, indexes: Sequence[Index] = ()
@@ -179,24 +176,17 @@ class Times:
         return frontier.since if frontier.upper > 0 and reaches else own
 
     def _own_bounds(self, table: Table, now: Time) -> Bounds:
-        collection, progress = CollectionId(table.name), self._uppers.progress(table)
-        holds = tuple(self._holds(table.name))
+        query, progress = maintaining_query(table), self._uppers.progress(table)
+        self._uppers.reach([table], now)
+        stop = self._uppers.stop(table)
+        frozen = stop.seen_from(query) if stop is not None else None
         if progress is not None and progress.status is Status.BUILDING:
             raise ReadError(
                 f'{table.KIND} "{table.name}" is still building, {progress.done:.0%}',
+                detail=f"It waits: {frozen}." if stop is not None and stop.query != query else None,
                 hint="It can be read once it has caught up; SHOW QUERIES shows its progress.",
             )
-        if progress is not None and progress.status is Status.RUNNING:
-            self._uppers.reach([table], now)
-            return Bounds(table.name, self._store.frontier(collection), None, holds, table.KIND)
-        frontier = self._store.frontier(collection)
+        frontier = self._store.frontier(CollectionId(table.name))
         if frontier.upper == 0:
-            raise ReadError(f'{table.KIND} "{table.name}" was never built', detail=f"Its query {_stopped(progress)}.")
-        return Bounds(table.name, frontier, _stopped(progress), holds, table.KIND)
-
-
-def _stopped(progress: Progress | None) -> str:
-    """Why a query is not running."""
-    if progress is None:
-        return "was terminated"
-    return "is paused" if progress.status is Status.PAUSED else f"stopped: {progress.reason}"
+            raise ReadError(f'{table.KIND} "{table.name}" has no readable time yet', detail=f"The reason: {frozen}.")
+        return Bounds(table.name, frontier, frozen, tuple(self._holds(table.name)), table.KIND)

@@ -107,7 +107,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     # -- ticks ---------------------------------------------------------------------------------------
 
-    def run_tick(self, rows, pairs, totals, discard, *, checkpoint=False) -> None:
+    def run_tick(self, rows, pairs, totals, discard, *, checkpoint=False, frozen=frozenset()) -> None:
         stages = [store.stage() for store in self.stores()]
         for stage in stages:
             stage.upsert(QUERY, TABLE, upserts(LAYOUT, *(((k,), v, ts) for k, (v, ts) in rows.items())))
@@ -127,7 +127,7 @@ class StoreMachine(RuleBasedStateMachine):
         for stage in stages:
             for query in discard:
                 stage.discard(query)
-            stage.commit(Time(self.now))
+            stage.commit(Time(self.now), frozen)
 
     def next_time(self, gap: int) -> None:
         uppers = [self.model.frontier(id_).upper for id_ in LAYOUTS]
@@ -140,10 +140,13 @@ class StoreMachine(RuleBasedStateMachine):
         discard=st.sets(st.sampled_from([QUERY, OTHER, TOTALLING]), max_size=2),
         gap=st.integers(1, 4),
         checkpoint=st.booleans(),
+        frozen=st.sets(COLLECTIONS, max_size=2),
     )
-    def tick(self, rows, pairs, totals, discard, gap, checkpoint) -> None:
+    def tick(self, rows, pairs, totals, discard, gap, checkpoint, frozen) -> None:
         self.next_time(gap)
-        self.run_tick(rows, pairs, totals, discard, checkpoint=checkpoint)
+        uppers = [self.model.frontier(id_).upper for id_ in frozen]
+        self.run_tick(rows, pairs, totals, discard, checkpoint=checkpoint, frozen=frozen)
+        assert [self.duck.frontier(id_).upper for id_ in frozen] == uppers
 
     @precondition(lambda self: self.now > 0)
     @rule(rows=table_rows)

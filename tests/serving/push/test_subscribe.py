@@ -180,7 +180,7 @@ def test_a_time_after_a_frozen_upper_is_refused(reading: Reading) -> None:
     reading.progress = Progress(Status.ERROR, reason="it broke")
     with pytest.raises(UnreadableTime) as refused:
         reading.subscribe(f"SUBSCRIBE t AS OF {upper};")
-    assert "which is frozen: its query stopped: it broke" in (refused.value.detail or "")
+    assert "which is frozen: its query TABLE_T stopped: it broke" in (refused.value.detail or "")
     assert (refused.value.hint or "").endswith(f" to {upper - 1}.")
 
 

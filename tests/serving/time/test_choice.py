@@ -27,7 +27,7 @@ def at(time: int, *, least: bool = False) -> BoundAsOf:
 
 
 A, B = bounds("A", 100, 301), bounds("B", 150, 301)
-STOPPED = bounds("S", 120, 200, "was terminated")
+STOPPED = bounds("S", 120, 200, "its query was terminated")
 
 
 def test_a_plain_read_takes_the_latest_final_time():
@@ -38,7 +38,7 @@ def test_a_plain_read_takes_the_latest_final_time():
 def test_an_object_that_is_not_kept_current_holds_a_plain_read_back():
     choice = choose([A, B, STOPPED], Time(300))
     assert (choice.time, choice.decided, choice.by) == (199, Decider.FROZEN, "S")
-    assert choice.notice == 'table "S" is not kept current, its query was terminated'
+    assert choice.notice == 'table "S" is not kept current since 199: its query was terminated'
 
 
 def test_as_of_takes_exactly_that_time():
@@ -129,7 +129,7 @@ def test_waiting_ends_when_the_table_is_not_kept_current_any_more(reading):
     later.start()
     with pytest.raises(UnreadableTime, match="could not find a valid timestamp") as raised:
         reading.pull(f"SELECT n FROM t AS OF {reading.now + 1_000};")
-    assert "its query stopped: on purpose" in str(raised.value)
+    assert "its query TABLE_T stopped: on purpose" in str(raised.value)
     later.join()
 
 

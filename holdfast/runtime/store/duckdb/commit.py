@@ -1,6 +1,9 @@
 """The one commit point: a stage's statements and its row of the write-ahead log in one transaction."""
 
+from collections.abc import Set
+
 from holdfast.errors import StoreError
+from holdfast.names import CollectionId
 from holdfast.runtime.store import frontier as laws
 from holdfast.runtime.store.duckdb.core import Core
 from holdfast.runtime.store.duckdb.disk.wal import WalEntry
@@ -12,7 +15,7 @@ from holdfast.runtime.store.duckdb.stage import DuckDbStage, Written
 from holdfast.runtime.store.port import Time
 
 
-def commit(core: Core, stage: DuckDbStage, time: Time) -> None:
+def commit(core: Core, stage: DuckDbStage, time: Time, frozen: Set[CollectionId]) -> None:
     """Callers hold `write_lock`."""
     _check_times(core, stage, time)
     for id_ in stage.large_collections():
@@ -20,14 +23,17 @@ def commit(core: Core, stage: DuckDbStage, time: Time) -> None:
     with core.changed_entries(without=stage.collections()) as entries, core.transaction(stage.connection) as run:
         written = stage.write(time)
         entries += written.entries
-        entries += [_after(core.objects.collection(c), counts, time) for c, counts in written.collections.items()]
+        entries += [
+            _after(core.objects.collection(id_), counts, time, is_frozen=id_ in frozen)
+            for id_, counts in written.collections.items()
+        ]
         changes = journal.encode(written.parts) if written.parts else None
         core.wal.write(run, entries, time=time, changes=changes)
     with core.memory_lock:
         number = core.wal.next
         core.wal.apply(entries)
         core.wal.bytes += len(changes or b"")
-        _apply(core, written, number, time)
+        _apply(core, written, number, time, frozen)
 
 
 def _check_times(core: Core, stage: DuckDbStage, time: Time) -> None:
@@ -40,13 +46,13 @@ def _check_times(core: Core, stage: DuckDbStage, time: Time) -> None:
             )
 
 
-def _after(collection: Collection, counts: Counts, time: Time) -> WalEntry:
+def _after(collection: Collection, counts: Counts, time: Time, *, is_frozen: bool) -> WalEntry:
     """The entry of the collection as it is once the tick is durable; memory follows in `_apply`."""
-    upper = 0 if laws.is_building(collection.frontier) else time + 1
-    return collection.entry(upper=Time(upper), written=time, next_seq=collection.next_seq + counts.inserts)
+    upper = collection.frontier.upper if is_frozen or laws.is_building(collection.frontier) else Time(time + 1)
+    return collection.entry(upper=upper, written=time, next_seq=collection.next_seq + counts.inserts)
 
 
-def _apply(core: Core, written: Written, number: int, time: Time) -> None:
+def _apply(core: Core, written: Written, number: int, time: Time, frozen: Set[CollectionId]) -> None:
     objects = core.objects.by_number()
     apply(objects, written.parts, number, time, published_to=core.wal.published_to)
     for target in written.tables:
@@ -59,7 +65,7 @@ def _apply(core: Core, written: Written, number: int, time: Time) -> None:
         collection = core.objects.collection(id_)
         collection.written = time
         collection.next_seq += counts.inserts
-        if not laws.is_building(collection.frontier):
+        if id_ not in frozen and not laws.is_building(collection.frontier):
             collection.frontier = laws.raised_upper(collection.frontier, Time(time + 1))
     for query, rows in written.pending.items():
         core.objects.outbox(query).written[time] = rows

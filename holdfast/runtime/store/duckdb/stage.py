@@ -1,6 +1,6 @@
 """The half-done tick: every query's result apart, small ones in memory, large ones in temporary tables."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import duckdb
@@ -51,7 +51,10 @@ class DuckDbStage:
     """See `TickStage`."""
 
     def __init__(
-        self, core: Core, connection: duckdb.DuckDBPyConnection, commit: Callable[["DuckDbStage", Time], None]
+        self,
+        core: Core,
+        connection: duckdb.DuckDBPyConnection,
+        commit: Callable[["DuckDbStage", Time, Set[CollectionId]], None],
     ) -> None:
         self._core, self._commit = core, commit
         self.connection = connection
@@ -224,8 +227,8 @@ class DuckDbStage:
 
     # -- the end -------------------------------------------------------------------------------------
 
-    def commit(self, time: Time) -> None:
-        self._commit(self, time)
+    def commit(self, time: Time, frozen: Set[CollectionId] = frozenset()) -> None:
+        self._commit(self, time, frozen)
 
     def abandon(self) -> None:
         self.work.clear()

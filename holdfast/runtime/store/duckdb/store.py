@@ -273,9 +273,9 @@ class DuckDbStore:
         with translate_errors():
             return DuckDbStage(self._core, self._core.database.cursor(), self._commit)
 
-    def _commit(self, stage: DuckDbStage, time: Time) -> None:
+    def _commit(self, stage: DuckDbStage, time: Time, frozen: Set[CollectionId]) -> None:
         with self._core.write_lock:
-            commit.commit(self._core, stage, time)
+            commit.commit(self._core, stage, time, frozen)
             stage.abandon()
             self._core.checkpoint(beyond=CHECKPOINT_AT_ONCE_BYTES)
 

@@ -1,6 +1,6 @@
 """The tick in progress of the in-memory store, and the objects it changes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -220,8 +220,8 @@ class MemoryStage:
     def discard(self, query: QueryId) -> None:
         self._work.pop(query, None)
 
-    def commit(self, time: Time) -> None:
-        self._store.commit(self._work, self._remapped, time)
+    def commit(self, time: Time, frozen: Set[CollectionId] = frozenset()) -> None:
+        self._store.commit(self._work, self._remapped, time, frozen)
         self.abandon()
 
     def abandon(self) -> None:

@@ -322,13 +322,15 @@ class MemoryStore:
             raise StoreError(f'query "{query}" has no outbox in the store')
         return self._outboxes[query]
 
-    def commit(self, work: Mapping[QueryId, Work], remapped: Sequence[EndOffset], time: Time) -> None:
+    def commit(
+        self, work: Mapping[QueryId, Work], remapped: Sequence[EndOffset], time: Time, frozen: Set[CollectionId]
+    ) -> None:
         deltas = {id_: delta for w in work.values() for id_, delta in w.collections.items()}
         for id_ in deltas:
             if time < self.collection(id_).frontier.upper or time <= self.collection(id_).written:
                 raise StoreError(f"a tick cannot change {id_} at {time}")
         for id_, delta in deltas.items():
-            self._commit_collection(self.collection(id_), delta, time)
+            self._commit_collection(self.collection(id_), delta, time, is_frozen=id_ in frozen)
         for query, staged in work.items():
             for state, delta in staged.states.items():
                 after = self.state(state).rows | {key: after for key, (_, after) in delta.items()}
@@ -346,7 +348,7 @@ class MemoryStore:
         self._last = max(self._last, time)
         self._committed = max(self._committed, time)
 
-    def _commit_collection(self, collection: Collection, delta: Delta, time: Time) -> None:
+    def _commit_collection(self, collection: Collection, delta: Delta, time: Time, *, is_frozen: bool) -> None:
         rows = dict(collection.latest())
         changed = {key: (b, a) for key, (b, a) in delta.items() if b.present or a.present}
         for key, (_, after) in changed.items():
@@ -359,7 +361,7 @@ class MemoryStore:
             collection.changes += [Change(time, key, b, a) for key, (b, a) in changed.items()]
         collection.versions.append((time, rows))
         collection.written = time
-        if not building:
+        if not building and not is_frozen:
             collection.frontier = laws.raised_upper(collection.frontier, Time(time + 1))
 
     def _advance(self, id_: CollectionId, wanted: Time) -> None:
