@@ -30,6 +30,7 @@ from holdfast.kafka import broker as brokers
 from holdfast.kafka.broker import EmbeddedBroker
 
 from .rig import Rig
+from .server import wait_for
 from .topics import SECONDS, delete_topic, write
 
 AUTHORIZER = """
@@ -37,8 +38,9 @@ authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 allow.everyone.if.no.acl.found=true
 """
 EVERYONE = "User:ANONYMOUS"
-SMALLEST_BATCH = "70"
-"""A `max.message.bytes` that no batch fits into."""
+SMALLEST_BATCH = "80"
+"""A `max.message.bytes` that no record fits into, but the 78 bytes that end a transaction: without those Kafka could
+neither commit nor abort, and no producer could begin."""
 DISK = "1g"
 
 
@@ -90,8 +92,12 @@ class Faults:
         self._server.kill()
 
     def kill_spark(self) -> None:
-        for process in self._spark():
+        """A server whose Spark dies ends with its reason."""
+        victims = self._spark()
+        for process in victims:
             process.kill()
+        if victims:
+            wait_for("the server ends", lambda: not self._server.alive, SECONDS)
 
     def kill_broker(self) -> None:
         with self._rig.load.paused():

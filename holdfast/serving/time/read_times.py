@@ -71,9 +71,8 @@ class Times:
         self._await_built(table)
         now = self.now()
         bounds = self._own_bounds(table, now)
-        if bounds.frontier.upper > now:
-            return Readable(now)
-        return Readable(Time(bounds.frontier.upper - 1), bounds.notice if bounds.frozen is not None else None)
+        notice = bounds.notice if bounds.frozen is not None else None
+        return Readable(Time(min(now, bounds.frontier.upper - 1)), notice)
 
     def choose(
         self, tables: Sequence[Table], as_of: BoundAsOf | None = None, indexes: Sequence[Index] = ()
