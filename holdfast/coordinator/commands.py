@@ -80,6 +80,7 @@ class Commands:
         self._reconciler, self._holds, self._current, self._clock = reconciler, holds, current, clock
         self._store_id, self._next_number = store_id, next_number
         self._pending = False
+        self._logged = ""
         self._retry_at = 0.0
 
     @property
@@ -193,7 +194,7 @@ class Commands:
             self._reconciler.pause()
             self._holds.settle()
             self._drains.discard(self._deletions.intended())
-            self._deletions.finish(self.catalog)
+            problem = self._deletions.finish(self.catalog) or problem
         except HoldfastError as error:
             problem = error
         self._try_again_because_of(problem)
@@ -222,14 +223,14 @@ class Commands:
         problem = self._topics.create(self.catalog)
         self._reconciler.reconcile(self.catalog)
         self._reconciler.drop_strays()
-        self._deletions.finish(self.catalog)
+        problem = self._deletions.finish(self.catalog) or problem
         self._try_again_because_of(problem)
 
     def _try_again_because_of(self, problem: HoldfastError | None) -> None:
-        self._pending = problem is not None
-        self._retry_at = self._clock.monotonic() + RETRY_SECONDS
-        if problem is not None:
+        if problem is not None and str(problem) != self._logged:
             log.warning("catalog setup incomplete, retrying: error=%s", problem)
+        self._pending, self._logged = problem is not None, str(problem)
+        self._retry_at = self._clock.monotonic() + RETRY_SECONDS
 
     def _check_runs(self, after: Catalog) -> None:
         """Build new queries from their encoded plans, so that a plan that cannot run is not stored."""

@@ -1,6 +1,6 @@
 """What the next tick reads: the records that the consumer has, or, far behind, ranges for Spark to read."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from holdfast.config import Settings
 from holdfast.coordinator.read_limits import Ends, Partition, ReadLimits
 from holdfast.errors import TopicChanged
-from holdfast.kafka.port import Consumer, Fetched
+from holdfast.kafka.port import Consumer, Fetched, TopicProblem
 from holdfast.names import TopicName
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.spark.engine import RECORDS, OffsetRange, TopicRange, ViewInput
@@ -19,11 +19,15 @@ from holdfast.runtime.store.port import EndOffset
 
 @dataclass(frozen=True, slots=True)
 class TickRecords:
-    """The records of a tick and where they end; `lost` are partitions that can no longer be read."""
+    """The records of a tick and where they end.
+
+    `lost` are partitions that can no longer be read, `refused` topics that Kafka does not let this user read now.
+    """
 
     topics: Mapping[TopicName, ViewInput]
     ends: tuple[EndOffset, ...]
     lost: Mapping[Partition, TopicChanged]
+    refused: Mapping[TopicName, TopicProblem]
 
 
 class Intake:
@@ -51,14 +55,24 @@ class Intake:
         """The records of the next tick: those polled, or, far behind, ranges for Spark to read."""
         with self._rewound_on_error():
             if polled.records.num_rows >= self._small and sum(self._consumer.backlog().values()) > self._small:
-                return self._choose_ranges(polled.changed)
+                return self._choose_ranges(polled)
         self._ends |= polled.positions
-        return TickRecords(by_topic(polled.records), as_end_offsets(self._ends), polled.changed)
+        refused = {topic: problem for (topic, _), problem in polled.refused.items()}
+        chosen = TickRecords(by_topic(polled.records), as_end_offsets(self._ends), polled.changed, refused)
+        self._leave(polled.changed.keys() | polled.refused.keys())
+        return chosen
 
     def rewind(self, ends: Ends) -> None:
         """Read again from the last committed ends, after a tick that did not commit."""
-        self._ends |= ends
+        self._ends |= {partition: end for partition, end in ends.items() if partition in self._ends}
         self._consumer.seek(self._ends)
+
+    def _leave(self, partitions: Set[Partition]) -> None:
+        """Stop reading partitions until `follow` has them again."""
+        if not partitions:
+            return
+        self._consumer.remove(partitions)
+        self._ends = {partition: end for partition, end in self._ends.items() if partition not in partitions}
 
     @contextmanager
     def _rewound_on_error(self) -> Iterator[None]:
@@ -69,12 +83,21 @@ class Intake:
             self._consumer.seek(self._ends)
             raise
 
-    def _choose_ranges(self, lost: Mapping[Partition, TopicChanged]) -> TickRecords:
-        until = self._limits.cut(self._ends, self._consumer.ends(), returned=True)
+    def _choose_ranges(self, polled: Fetched) -> TickRecords:
+        refused = {topic: problem for (topic, _), problem in polled.refused.items()}
+        self._leave(polled.changed.keys() | polled.refused.keys())
+        ends = self._consumer.ends()
+        while True:
+            try:
+                until = self._limits.cut(self._ends, ends, returned=True)
+                break
+            except TopicProblem as problem:
+                refused[problem.topic] = problem
+                self._leave({partition for partition in self._ends if partition[0] == problem.topic})
         topics = ranges_by_topic({p: (self._ends[p], end) for p, end in until.items()})
         self._ends |= until
         self._consumer.seek(self._ends)
-        return TickRecords(topics, as_end_offsets(self._ends), lost)
+        return TickRecords(topics, as_end_offsets(self._ends), polled.changed, refused)
 
 
 def ranges_by_topic(ranges: Mapping[Partition, tuple[int, int]]) -> dict[TopicName, ViewInput]:

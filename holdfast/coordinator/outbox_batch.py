@@ -10,7 +10,7 @@ from holdfast.errors import KafkaError, StoreError
 from holdfast.kafka.lane import OutboxRows
 from holdfast.kafka.markers import Marker
 from holdfast.kafka.partitioner import partitions_for
-from holdfast.kafka.port import RecordRefused, TopicAdmin
+from holdfast.kafka.port import RecordRefused, TopicAdmin, TopicProblem
 from holdfast.kafka.records import Outgoing
 from holdfast.names import QueryId, TopicName
 from holdfast.runtime.program import Sink
@@ -89,6 +89,10 @@ class OutboxReader:
         rows = self._rows(pending, is_split=not complete).slice(first, count)
         try:
             records = self._with_partitions(sink, sink.encoder.encode(rows, self._store))
+        except TopicProblem as problem:
+            raise RecordRefused(
+                problem.message, topic=sink.topic, lasting=problem.lasting, detail=problem.detail, hint=problem.hint
+            ) from problem
         except (KafkaError, StoreError):
             raise
         except Exception as error:

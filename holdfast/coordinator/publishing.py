@@ -18,7 +18,7 @@ from holdfast.coordinator.outbox_batch import Batch, OutboxReader, OutboxStore
 from holdfast.errors import HoldfastError, KafkaError, StaleStore, StoreEnded
 from holdfast.kafka.lane import Lane
 from holdfast.kafka.markers import Marker, MarkerTopic
-from holdfast.kafka.port import Fenced, RecordRefused, TopicAdmin, TransactionAborted
+from holdfast.kafka.port import Fenced, RecordRefused, Topic, TopicAdmin, TopicProblem, TransactionAborted
 from holdfast.kafka.records import Partition
 from holdfast.names import QueryId, TopicName
 from holdfast.runtime.program import Sink
@@ -235,9 +235,11 @@ class Publishing:
         everywhere.
         """
         wanted = {sink.topic for sink in self._sinks().values()} if topics is None else set(topics)
-        found = self._admin.describe(wanted)
-        partitions = [(t.name, p) for t in found.values() for p in range(t.partitions)]
-        return [EndOffset(topic, partition, end) for (topic, partition), end in self._admin.written(partitions).items()]
+        return self._written(self._admin.describe(wanted).values())
+
+    def _written(self, topics: Iterable[Topic]) -> list[EndOffset]:
+        ends = self._admin.written([(topic.name, p) for topic in topics for p in range(topic.partitions)])
+        return [EndOffset(topic, partition, end) for (topic, partition), end in ends.items()]
 
     # -- the main lane
 
@@ -264,9 +266,9 @@ class Publishing:
                     self._block(self._suspects(batch), error, retry_now=True)
 
     def _suspects(self, batch: Batch) -> Set[TopicName]:
-        """The topics that may have aborted a transaction: those that are gone; after several aborts, all."""
+        """The topics that may have aborted a transaction: those that are gone or denied; after several aborts, all."""
         topics = {part.outgoing.topic for part in batch.parts}
-        missing = topics - self._admin.describe(topics).keys()
+        missing = topics - self._admin.describe_each(topics).found.keys()
         self._aborts = 0 if missing else self._aborts + 1
         if missing or self._aborts < MAX_ABORTS:
             return missing
@@ -312,6 +314,8 @@ class Publishing:
                     self.wake()
                     return published
                 self._send(self._retry, batch)
+                if topic not in self._due():  # Its end cannot be read.
+                    return published
                 published = True
             except TransactionAborted as error:
                 if not self._narrow(topic, batch, error):
@@ -403,13 +407,31 @@ class Publishing:
         if not state.upto and not state.ends:
             return
         if state.in_doubt:
-            # What was published before a failure has no known end; nobody else publishes there, so Kafka knows it.
-            state.ends |= {(end.topic, end.partition): end.offset for end in self.sink_ends(state.in_doubt)}
-            state.in_doubt = set()
+            self._find_ends(state)
         ends = [EndOffset(topic, partition, end) for (topic, partition), end in state.ends.items()]
         self._store.mark_published(state.upto, ends)
         state.upto, state.ends = {}, {}
         self._on_published()
+
+    def _find_ends(self, state: LaneState) -> None:
+        """Find the ends of topics that a failure has left without known ends; nobody else publishes there.
+
+        A topic whose end cannot be read is blocked. The retry lane marks what its markers say is published.
+        """
+        wanted = {topic for topic in state.in_doubt if state is self._retry or self._is_main(topic)}
+        described = self._admin.describe_each(wanted)
+        problems = dict(described.problems)
+        for topic in described.found.values():
+            try:
+                state.ends |= {(end.topic, end.partition): end.offset for end in self._written([topic])}
+            except TopicProblem as error:
+                problems[topic.name] = error
+        for name, problem in problems.items():
+            self._block([name], problem)
+        unknown = (state.in_doubt - wanted) | problems.keys()
+        state.upto = {query: time for query, time in state.upto.items() if self._topic(query) not in unknown}
+        state.ends = {partition: end for partition, end in state.ends.items() if partition[0] not in unknown}
+        state.in_doubt = set()
 
     def _topic(self, query: QueryId) -> TopicName | None:
         sink = self._sinks().get(query)

@@ -13,6 +13,8 @@ RETURNED_SHARE = 4
 """Where all rows may come back from Spark, one read has this fraction of the limits: the rows must fit in memory."""
 SAMPLE = 20
 """Records at both ends of a partition's range, whose length is taken for that of the records between."""
+SILENT_SECONDS = 15.0
+"""How long a topic may send nothing to the coordinator, which has others to read."""
 UNMEASURED = 100
 """Up to this many records are read however long they are."""
 
@@ -44,7 +46,7 @@ class ReadLimits:
         return int(sum((end - starts[p]) * max(heads.get(p, 0), tails.get(p, 0)) for p, end in until.items()))
 
     def _lengths(self, ranges: Mapping[Partition, tuple[int, int]]) -> dict[Partition, float]:
-        return mean_lengths(self._ranges.read(ranges))
+        return mean_lengths(self._ranges.read(ranges, timeout=SILENT_SECONDS))
 
 
 def mean_lengths(records: pa.Table) -> dict[Partition, float]:

@@ -73,8 +73,8 @@ class QueryStarter:
         self.create(program)
         self._queries.dataflow.add(program)
         self._queries.set(query, Status.BUILDING)
-        lost = self._followed.lost
-        reason = next((lost[topic] for topic in sorted(program.topics) if topic in lost), None)
+        unreadable = self._followed.unreadable
+        reason = next((unreadable[topic] for topic in sorted(program.topics) if topic in unreadable), None)
         if reason is not None:
             self._freezer.freeze_unbuilt(query, None if program.objects else program.topics)
             self._queries.fail(query, reason)

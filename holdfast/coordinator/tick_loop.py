@@ -40,7 +40,7 @@ class TickLoop:
         self._follower.check()
         polled = self._intake.poll(timeout)  # 1. The consumer's poll is the wake-up.
         records = self._intake.choose(polled)  # 2. A range per topic, up to the limits of a tick.
-        self._stop_readers_of_lost_topics(records)
+        self._stop_readers_of_unreadable_topics(records)
         if not records.topics:
             return False
         with metrics.TICK_SECONDS.labels("tick").time():
@@ -68,9 +68,11 @@ class TickLoop:
             self._commit.commit(stage, outcome)
         count_tick("insert", {})
 
-    def _stop_readers_of_lost_topics(self, records: TickRecords) -> None:
+    def _stop_readers_of_unreadable_topics(self, records: TickRecords) -> None:
         for (topic, _), problem in records.lost.items():
             self._follower.lose(topic, str(problem))
+        for refused in records.refused.values():
+            self._follower.refuse(refused)
 
     def _run_queries(self, records: TickRecords) -> tuple[TickStage, Outcome]:
         return self._ticker.run(self._queries.dataflow, self._queries.running(), TickInputs(records.topics))

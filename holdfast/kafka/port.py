@@ -46,6 +46,16 @@ class RecordRefused(TransactionAborted):
         self.topic = topic
 
 
+class TopicProblem(KafkaError):
+    """Kafka rejects what is asked of one topic. A `lasting` one stays until somebody changes the topic or its ACLs."""
+
+    def __init__(
+        self, message: str, *, topic: TopicName, lasting: bool, detail: str | None = None, hint: str | None = None
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.topic, self.lasting = topic, lasting
+
+
 @dataclass(frozen=True, slots=True)
 class Topic:
     """An existing topic. Its id changes when it is deleted and created again under the same name."""
@@ -55,6 +65,24 @@ class Topic:
     partitions: int
     replicas: tuple[int, ...] = ()
     """The number of replicas of each partition."""
+    is_readable: bool = True
+    """False when this user may describe it and not read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """The topics that exist, and those of which Kafka does not say whether they do."""
+
+    found: Mapping[TopicName, Topic]
+    problems: Mapping[TopicName, TopicProblem]
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """Offsets of partitions, and the topics of which Kafka does not give them."""
+
+    found: Mapping[Partition, int]
+    problems: Mapping[TopicName, TopicProblem]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +97,15 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The result of a poll: records, the next offset of each partition, and partitions that cannot be read any more."""
+    """The result of a poll: records, the next offset of each partition, and partitions that are not followed any more.
+
+    `changed` ones no longer have what was to be read next; `refused` ones Kafka does not let this user read now.
+    """
 
     records: pa.Table = field(default_factory=lambda: NO_RECORDS)
     positions: Mapping[Partition, int] = field(default_factory=dict)
     changed: Mapping[Partition, TopicChanged] = field(default_factory=dict)
+    refused: Mapping[Partition, TopicProblem] = field(default_factory=dict)
 
     @property
     def moved(self) -> tuple[EndOffset, ...]:
@@ -81,7 +113,11 @@ class Fetched:
 
 
 class TopicAdmin(Protocol):
-    """Describes, creates and deletes topics. From any thread."""
+    """Describes, creates and deletes topics. From any thread.
+
+    A method that is asked about several topics raises the `TopicProblem` of any of them; `describe_each` and
+    `ends_each` return it beside the others.
+    """
 
     def topics(self) -> Sequence[TopicName]:
         """The names of all topics, in order."""
@@ -91,6 +127,9 @@ class TopicAdmin(Protocol):
 
     def describe(self, names: Iterable[TopicName]) -> Mapping[TopicName, Topic]:
         """The topics among `names` that exist."""
+
+    def describe_each(self, names: Iterable[TopicName]) -> Described:
+        """The topics among `names` that exist, each described by itself."""
 
     def config(self, name: TopicName) -> Mapping[str, str]:
         """The settings of a topic, including the brokers' defaults."""
@@ -117,6 +156,9 @@ class TopicAdmin(Protocol):
 
     def ends(self, partitions: Iterable[Partition]) -> Mapping[Partition, int]:
         """Each partition's last stable offset: every record before it is committed or aborted."""
+
+    def ends_each(self, partitions: Iterable[Partition]) -> Offsets:
+        """The same for each topic by itself."""
 
     def written(self, partitions: Iterable[Partition]) -> Mapping[Partition, int]:
         """Each partition's end, including uncommitted records."""
@@ -151,7 +193,7 @@ class Consumer(Protocol):
         """An estimate of how many offsets each partition is behind, without a request to the brokers."""
 
     def ends(self) -> Mapping[Partition, int]:
-        """The last stable offset of each followed partition."""
+        """The last stable offset of each followed partition; those of topics with a problem are left out."""
 
     def close(self) -> None: ...
 
@@ -162,7 +204,8 @@ class Ranges(Protocol):
     def read(self, ranges: Mapping[Partition, tuple[int, int]], *, timeout: float = 60.0) -> pa.Table:
         """The committed records of each ``[start, end)``, each partition's in order.
 
-        An end must be one that the partition has had; a range that is no longer complete is a `TopicChanged`.
+        An end must be one that the partition has had; a range that is no longer complete is a `TopicChanged`. A
+        `TopicProblem` says that Kafka does not let it be read, or sent nothing for `timeout` seconds.
         """
 
 

@@ -49,8 +49,8 @@ class Lags:
             for query in catalog.queries.values()
         }
         read |= {table_query_id(t.name): {t.topic} for t in catalog.tables if not t.derived and t.topic is not None}
-        known = self._admin.describe({topic for topics in read.values() for topic in topics})
-        ends = self._admin.ends([(t.name, p) for t in known.values() for p in range(t.partitions)])
+        known = self._admin.describe_each({topic for topics in read.values() for topic in topics}).found
+        ends = self._admin.ends_each([(t.name, p) for t in known.values() for p in range(t.partitions)]).found
         remap = {(m.topic, m.partition): m.offset for m in self._store.remap_ends()}
         found: dict[QueryId, tuple[Lag, ...]] = {}
         for query, topics in read.items():

@@ -42,7 +42,8 @@ class Topics:
     def __init__(self, length) -> None:
         self.length, self.read_offsets = length, 0
 
-    def read(self, ranges):
+    def read(self, ranges, *, timeout):
+        del timeout
         rows = [
             {"topic": p[0], "partition": p[1], "offset": at, "key": None, "value": b"x" * self.length(p, at)}
             for p, (start, end) in ranges.items()
@@ -90,7 +91,7 @@ def test_few_records_are_read_however_long_they_are_and_not_weighed():
 
 def test_offsets_without_records_weigh_nothing():
     made = limits(lambda _p, _at: 0)
-    made._ranges.read = lambda _ranges: RECORDS.empty_table()
+    made._ranges.read = lambda _ranges, **_options: RECORDS.empty_table()
     assert made.cut({(A, 0): 0}, {(A, 0): 5_000}, returned=False) == {(A, 0): 5_000}
 
 

@@ -1,7 +1,8 @@
 """Runs backfill slices between the ticks, until queries have caught up and are live."""
 
+import logging
 from collections.abc import Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from holdfast import metrics
 from holdfast.coordinator.backfill.slices import BackfillSlice, BackfillSlices
@@ -12,14 +13,30 @@ from holdfast.coordinator.intervals import Intervals
 from holdfast.coordinator.queries import Queries, collections
 from holdfast.coordinator.start import QueryStarter
 from holdfast.coordinator.tick_loop import count_tick
+from holdfast.coordinator.topics.known import refusal
 from holdfast.coordinator.uppers import Uppers
 from holdfast.errors import TopicChanged
+from holdfast.kafka.port import TopicProblem
 from holdfast.names import QueryId
 from holdfast.runtime.program import Program
 from holdfast.runtime.progress import Status
 from holdfast.runtime.store.port import Placement, Store
 from holdfast.runtime.tick import Ticker
 from holdfast.wall_clock import WallClock
+
+log = logging.getLogger(__name__)
+
+WAIT_SECONDS = 1.0
+LONGEST_WAIT_SECONDS = 30.0
+"""The pause between two attempts at a topic that cannot be read doubles up to this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """How long a query waits, and until when by the monotonic clock."""
+
+    seconds: float
+    until: float
 
 
 class BackfillLoop:
@@ -41,6 +58,8 @@ class BackfillLoop:
         self._store, self._ticker, self._slices, self._queries = store, ticker, slices, queries
         self._starter, self._freezer, self._commit, self._uppers = starter, freezer, commit, uppers
         self._clock, self._intervals = clock, intervals
+        self._waiting: dict[QueryId, Wait] = {}
+        """The queries whose topics could not be read lately."""
 
     def run(self) -> bool:
         """One slice, or several short ones. False when no query can be built now."""
@@ -112,6 +131,9 @@ class BackfillLoop:
             for query, program in waiting.items()
             if program.topics <= followed and self._queries.upstream_runs(program) and self._freezer.is_resolved(query)
         }
+        now = self._clock.monotonic()
+        self._waiting = {query: wait for query, wait in self._waiting.items() if query in waiting}
+        ready = {q: p for q, p in ready.items() if q not in self._waiting or self._waiting[q].until <= now}
         for program in ready.values():
             self._restart_lost_replay(program)
         while ready:
@@ -121,10 +143,25 @@ class BackfillLoop:
             except TopicChanged as error:
                 self._queries.fail(first, str(error))
                 return None
+            except TopicProblem as problem:
+                self._stop_or_wait(ready.pop(first), problem)
+                continue
+            self._waiting.pop(first, None)
             if cut is not None:
                 return cut
             del ready[first]
         return None
+
+    def _stop_or_wait(self, program: Program, problem: TopicProblem) -> None:
+        """Set a query to ERROR whose topic Kafka does not let it read; after a passing problem, let it wait."""
+        query = program.query
+        if problem.lasting:
+            self._queries.fail(query, refusal(problem))
+            return
+        known = self._waiting.get(query)
+        seconds = min(known.seconds * 2, LONGEST_WAIT_SECONDS) if known is not None else WAIT_SECONDS
+        self._waiting[query] = Wait(seconds, self._clock.monotonic() + seconds)
+        log.warning("backfill waits: query=%s seconds=%.0f problem=%s", query, seconds, problem)
 
     def _restart_lost_replay(self, program: Program) -> None:
         """Start over with a query that was replaying the history of its inputs, when no hold protects that any more."""

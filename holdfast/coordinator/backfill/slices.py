@@ -19,7 +19,14 @@ from holdfast.coordinator.intake import as_end_offsets, as_ends, by_topic, range
 from holdfast.coordinator.outbox_batch import OutboxStore
 from holdfast.coordinator.publishing import Publishing
 from holdfast.coordinator.queries import collections
-from holdfast.coordinator.read_limits import RETURNED_SHARE, Ends, Partition, ReadLimits, aligned
+from holdfast.coordinator.read_limits import (
+    RETURNED_SHARE,
+    SILENT_SECONDS,
+    Ends,
+    Partition,
+    ReadLimits,
+    aligned,
+)
 from holdfast.coordinator.uppers import Uppers
 from holdfast.kafka.port import Kafka
 from holdfast.names import ObjectName, QueryId, TopicName
@@ -143,7 +150,8 @@ class BackfillSlices:
         until = self._limits.cut(starts, ends, returned=returned)
         if len(until) == 1 or not any(program.is_timed for program in together.values()):
             return until
-        following = self._kafka.ranges.read({p: (end, end + 1) for p, end in until.items() if end < ends[p]})
+        next_records = {p: (end, end + 1) for p, end in until.items() if end < ends[p]}
+        following = self._kafka.ranges.read(next_records, timeout=SILENT_SECONDS)
         partitions = zip(following.column("topic").to_pylist(), following.column("partition").to_pylist(), strict=True)
         timestamps = dict(zip(partitions, following.column("timestamp").to_pylist(), strict=True))
         return aligned(starts, until, timestamps, lambda time: self._kafka.topics.offsets_at(until, time))
@@ -161,7 +169,7 @@ class BackfillSlices:
         if sum(end - start for start, end in ranges.values()) > self._settings.small_tick_records:
             return ranges_by_topic(ranges)
         wanted = {p: r for p, r in ranges.items() if r[1] > r[0]}
-        return by_topic(self._kafka.ranges.read(wanted)) if wanted else {}
+        return by_topic(self._kafka.ranges.read(wanted, timeout=SILENT_SECONDS)) if wanted else {}
 
     # -- tables
 

@@ -7,6 +7,7 @@ deleted if no object uses it any more, and if it is still the same topic.
 import json
 
 from holdfast.catalog.snapshot import Catalog
+from holdfast.errors import HoldfastError
 from holdfast.kafka.port import TopicAdmin
 from holdfast.names import TopicName
 from holdfast.runtime.store.port import Store
@@ -26,17 +27,25 @@ class TopicDeletions:
         if known is not None:
             self._store_intended({**self._intended(), topic: known.id})
 
-    def finish(self, catalog: Catalog) -> None:
-        """Delete the stored topics that no object uses any more; forget the others."""
+    def finish(self, catalog: Catalog) -> HoldfastError | None:
+        """Delete the stored topics that no object uses any more; returns why one could not be deleted yet.
+
+        The other topics that are stored are forgotten.
+        """
         intended = self._intended()
         if not intended:
-            return
-        used = catalog.topics
-        existing = self._admin.describe(intended)
-        self._admin.delete(
-            *(t for t, id_ in intended.items() if t not in used and t in existing and existing[t].id == id_)
-        )
-        self._store_intended({})
+            return None
+        unused = {topic: id_ for topic, id_ in intended.items() if topic not in catalog.topics}
+        described = self._admin.describe_each(unused)
+        problems: dict[TopicName, HoldfastError] = dict(described.problems)
+        for topic, found in described.found.items():
+            if found.id == unused[topic]:
+                try:
+                    self._admin.delete(topic)
+                except HoldfastError as error:
+                    problems[topic] = error
+        self._store_intended({topic: unused[topic] for topic in problems})
+        return next(iter(problems.values()), None)
 
     def intended(self) -> set[TopicName]:
         """The topics that are to be deleted."""

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Set
 
-from holdfast.kafka.port import Topic
+from holdfast.errors import HoldfastError
+from holdfast.kafka.port import Topic, TopicProblem
 from holdfast.names import TopicName
 from holdfast.runtime.store.port import Store
 
+RESUME = "Then PAUSE and RESUME the query; a table over the topic resumes by itself."
 HINT = "To start over with the new topic, drop the queries and objects that read it and create them again."
 
 
@@ -13,7 +15,7 @@ class KnownTopics:
     """On the coordinator's thread. `lost` are topics that can no longer be read, each with the reason.
 
     A truncated topic stays lost after a restart: once it has grown past what was read, nothing else would show that
-    records are missing.
+    records are missing. `refused` are topics that Kafka does not let this user read, until somebody changes that.
     """
 
     def __init__(self, store: Store) -> None:
@@ -21,6 +23,12 @@ class KnownTopics:
         self.lost: dict[TopicName, str] = {
             TopicName(key.removeprefix("lost/")): reason for key, reason in store.facts("lost/").items()
         }
+        self.refused: dict[TopicName, str] = {}
+
+    @property
+    def unreadable(self) -> Mapping[TopicName, str]:
+        """The topics that cannot be read now, each with the reason."""
+        return self.refused | self.lost
 
     def was_read(self, topic: TopicName) -> bool:
         """Whether a topic existed and was followed."""
@@ -51,6 +59,15 @@ class KnownTopics:
         self._store.put(f"lost/{topic}", _with_hint(reason))
         self.lost[topic] = _with_hint(reason)
 
+    def refuse(self, problem: TopicProblem) -> None:
+        """Mark a topic as one that cannot be read until somebody changes that."""
+        self.refused[problem.topic] = refusal(problem)
+
+    @staticmethod
+    def is_refusal(reason: str | None) -> bool:
+        """Whether a query failed because a topic was refused."""
+        return reason is not None and reason.endswith(RESUME)
+
     def forget_all_but(self, used: Set[TopicName]) -> None:
         """Forget all other topics: a topic of the same name is then a new one."""
         for kind in ("topic", "lost"):
@@ -59,6 +76,12 @@ class KnownTopics:
                     self._store.put(key, None)
         for name in self.lost.keys() - used:
             del self.lost[name]
+
+
+def refusal(problem: TopicProblem) -> str:
+    """The reason of a query that failed because a topic was refused, with the way to resume it."""
+    hint = f"{problem.hint} {RESUME}" if problem.hint else RESUME
+    return str(HoldfastError(problem.message, detail=problem.detail, hint=hint))
 
 
 def _with_hint(reason: str) -> str:

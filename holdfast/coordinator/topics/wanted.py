@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import BindError, HoldfastError
-from holdfast.kafka.port import TopicAdmin, TopicSpec
+from holdfast.kafka.port import TopicAdmin, TopicProblem, TopicSpec
 from holdfast.names import TopicName
 
 DEFAULT_PARTITIONS = 1
@@ -45,31 +45,38 @@ class WantedTopics:
 
         A topic that was read and is gone is not created again: that its records are missing would go unnoticed.
         """
-        existing = set(self._admin.topics())
-        missing = [
-            found
+        described = self._admin.describe_each(o.topic for o in catalog.objects.values() if o.topic is not None)
+        missing = {
+            found.topic: found
             for found in catalog.objects.values()
             if found.topic is not None
-            and found.topic not in existing
+            and found.topic not in described.found
+            # Whether it exists is not known: who reads or writes it reports the problem.
+            and found.topic not in described.problems
             and (found.derived or not self._was_read(found.topic))
-        ]
-        specs = self._specs(missing, catalog)
+        }
+        specs: list[TopicSpec] = []
+        problems: dict[TopicName, HoldfastError] = {}
+        for topic, found in missing.items():
+            try:
+                specs.append(self._spec(found, topic, catalog))
+            except TopicProblem as problem:
+                problems[topic] = problem
         try:
             self._admin.create(*specs)
-            self.uncreated = frozenset()
-            return None
         except HoldfastError:
-            return self._create_each(specs)
+            problems |= self._create_each(specs)
+        self.uncreated = frozenset(problems)
+        return next(iter(problems.values()), None)
 
-    def _create_each(self, specs: Iterable[TopicSpec]) -> HoldfastError | None:
+    def _create_each(self, specs: Iterable[TopicSpec]) -> dict[TopicName, HoldfastError]:
         problems: dict[TopicName, HoldfastError] = {}
         for spec in specs:
             try:
                 self._admin.create(spec)
             except HoldfastError as error:
                 problems[spec.name] = error
-        self.uncreated = frozenset(problems)
-        return next(iter(problems.values()), None)
+        return problems
 
     def _specs(self, objects: Iterable[CatalogObject], catalog: Catalog) -> list[TopicSpec]:
         wanted = {found.topic: self._spec(found, found.topic, catalog) for found in objects if found.topic is not None}

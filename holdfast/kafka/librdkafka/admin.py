@@ -9,11 +9,13 @@ from typing import Any
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka import KafkaError as Reported
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclOperation,
     AdminClient,
     ConfigResource,
     NewTopic,
     OffsetSpec,
     ResourceType,
+    TopicDescription,
 )
 
 from holdfast.config import Settings
@@ -21,8 +23,15 @@ from holdfast.crash import crash_point
 from holdfast.errors import KafkaError, TopicChanged
 from holdfast.kafka.changes import different_partitions, recreated
 from holdfast.kafka.client_properties import kafka_client
-from holdfast.kafka.librdkafka.errors import OUT_OF_REACH, REFUSALS, client_log, reported, translate
-from holdfast.kafka.port import Topic, TopicSpec
+from holdfast.kafka.librdkafka.errors import (
+    OUT_OF_REACH,
+    REFUSALS,
+    client_log,
+    reported,
+    translate,
+    translate_topic,
+)
+from holdfast.kafka.port import Described, Offsets, Topic, TopicProblem, TopicSpec
 from holdfast.kafka.records import Partition
 from holdfast.names import TopicName
 
@@ -32,6 +41,8 @@ LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 LEADERLESS = frozenset({Reported.NOT_LEADER_FOR_PARTITION, Reported.LEADER_NOT_AVAILABLE})
 OUTDATED = frozenset({Reported.FENCED_LEADER_EPOCH, Reported.UNKNOWN_LEADER_EPOCH})
 """A new leader was elected, as after an outage. librdkafka repeats its request for minutes unless it looks again."""
+
+UNKNOWN = frozenset({Reported.UNKNOWN_TOPIC_OR_PART, Reported._UNKNOWN_TOPIC})
 
 SECONDS = 30.0
 VISIBLE_SECONDS = 15.0
@@ -60,6 +71,10 @@ class Admin:
                 return translate(problem, refusal)
         return translate(problem, cause)
 
+    def _translate_topic(self, problem: str, topic: TopicName, cause: KafkaException) -> KafkaError:
+        error = translate_topic(problem, topic, cause)
+        return error if isinstance(error, TopicProblem) else self._translate(problem, cause)
+
     def topics(self) -> Sequence[TopicName]:
         """The names of all topics, in order."""
         try:
@@ -76,21 +91,32 @@ class Admin:
 
     def describe(self, names: Iterable[TopicName]) -> Mapping[TopicName, Topic]:
         """The topics among `names` that exist, in one call."""
+        described = self.describe_each(names)
+        for problem in described.problems.values():
+            raise problem
+        return described.found
+
+    def describe_each(self, names: Iterable[TopicName]) -> Described:
+        """The topics among `names` that exist, in one call; a problem of one is returned beside the others."""
+        found: dict[TopicName, Topic] = {}
+        problems: dict[TopicName, TopicProblem] = {}
         wanted = list(dict.fromkeys(names))
         if not wanted:
-            return {}
-        futures = self._client.describe_topics(TopicCollection(list(wanted)), request_timeout=SECONDS)
-        found: dict[TopicName, Topic] = {}
+            return Described(found, problems)
+        futures = self._client.describe_topics(
+            TopicCollection(list(wanted)), request_timeout=SECONDS, include_authorized_operations=True
+        )
         for name in wanted:
             try:
-                description = futures[name].result()
+                found[name] = _topic(name, futures[name].result())
             except KafkaException as cause:
-                if reported(cause).code() not in (Reported.UNKNOWN_TOPIC_OR_PART, Reported._UNKNOWN_TOPIC):
-                    raise self._translate(f'topic "{name}" cannot be described', cause) from cause
-                continue
-            replicas = tuple(len(partition.replicas) for partition in description.partitions)
-            found[name] = Topic(name, str(description.topic_id), len(description.partitions), replicas)
-        return found
+                if reported(cause).code() in UNKNOWN:
+                    continue
+                error = self._translate_topic(f'topic "{name}" cannot be described', name, cause)
+                if not isinstance(error, TopicProblem):
+                    raise error from cause
+                problems[name] = error
+        return Described(found, problems)
 
     def config(self, name: TopicName) -> Mapping[str, str]:
         """The settings of a topic, including the brokers' defaults."""
@@ -188,6 +214,10 @@ class Admin:
         """Each partition's last stable offset: every record before it is committed or aborted."""
         return self._offsets(partitions, LATEST, IsolationLevel.READ_COMMITTED)
 
+    def ends_each(self, partitions: Iterable[Partition], *, patience: float | None = None) -> Offsets:
+        """The same for each topic by itself. `patience` is how long to wait for partitions without a leader."""
+        return self._each_offset(partitions, LATEST, IsolationLevel.READ_COMMITTED, patience)
+
     def offsets_at(self, partitions: Iterable[Partition], timestamp: int) -> Mapping[Partition, int]:
         """Each partition's first offset with this timestamp or a later one; a partition without one is left out."""
         spec = OffsetSpec.for_timestamp(timestamp)
@@ -201,27 +231,45 @@ class Admin:
     def _offsets(
         self, partitions: Iterable[Partition], spec: OffsetSpec, isolation: IsolationLevel
     ) -> Mapping[Partition, int]:
+        offsets = self._each_offset(partitions, spec, isolation)
+        for problem in offsets.problems.values():
+            raise problem
+        return offsets.found
+
+    def _each_offset(
+        self,
+        partitions: Iterable[Partition],
+        spec: OffsetSpec,
+        isolation: IsolationLevel,
+        patience: float | None = None,
+    ) -> Offsets:
         left = {TopicPartition(topic, partition): spec for topic, partition in partitions}
         found: dict[Partition, int] = {}
-        deadline = time.monotonic() + VISIBLE_SECONDS
+        problems: dict[TopicName, TopicProblem] = {}
+        deadline = time.monotonic() + (VISIBLE_SECONDS if patience is None else patience)
         while left:
             futures = self._client.list_offsets(left, isolation_level=isolation, request_timeout=SECONDS)
             outdated: set[str] = set()
             for partition, future in futures.items():
+                topic = TopicName(partition.topic)
                 try:
-                    found[TopicName(partition.topic), partition.partition] = future.result().offset
+                    found[topic, partition.partition] = future.result().offset
                     del left[partition]
                 except KafkaException as cause:
                     code = reported(cause).code()
                     # A new topic is known before it has a leader.
-                    if code not in LEADERLESS | OUTDATED or time.monotonic() > deadline:
-                        problem = f'the offsets of topic "{partition.topic}" cannot be read'
-                        raise self._translate(problem, cause) from cause
-                    outdated |= {partition.topic} if code in OUTDATED else set()
+                    if code in LEADERLESS | OUTDATED and time.monotonic() <= deadline:
+                        outdated |= {topic} if code in OUTDATED else set()
+                        continue
+                    error = self._translate_topic(f'the offsets of topic "{topic}" cannot be read', topic, cause)
+                    if not isinstance(error, TopicProblem):
+                        raise error from cause
+                    problems[topic] = error
+                    del left[partition]
             self._refresh_leaders(outdated)
             if left:
                 time.sleep(0.02)
-        return found
+        return Offsets({p: offset for p, offset in found.items() if p[0] not in problems}, problems)
 
     def _refresh_leaders(self, topics: Iterable[str]) -> None:
         """Refresh the metadata of these topics."""
@@ -239,3 +287,10 @@ class Admin:
         for spec in specs:
             if seen[spec.name].partitions != spec.partitions:
                 raise different_partitions(spec, seen[spec.name])
+
+
+def _topic(name: TopicName, description: TopicDescription) -> Topic:
+    replicas = tuple(len(partition.replicas) for partition in description.partitions)
+    allowed = description.authorized_operations  # None when the brokers do not say.
+    is_readable = allowed is None or AclOperation.READ in allowed or AclOperation.ALL in allowed
+    return Topic(name, str(description.topic_id), len(description.partitions), replicas, is_readable)

@@ -17,9 +17,9 @@ from holdfast.errors import KafkaError, TopicChanged
 from holdfast.kafka.changes import truncated
 from holdfast.kafka.client_properties import kafka_client
 from holdfast.kafka.librdkafka.admin import Admin
-from holdfast.kafka.librdkafka.errors import HINTS, client_log, translate
+from holdfast.kafka.librdkafka.errors import HINTS, client_log, translate, translate_topic
 from holdfast.kafka.librdkafka.messages import to_arrow
-from holdfast.kafka.port import Fetched
+from holdfast.kafka.port import Fetched, TopicProblem
 from holdfast.kafka.records import NO_RECORDS, Partition
 from holdfast.names import TopicName
 
@@ -87,7 +87,7 @@ class TopicReader:
             messages += self._consumer.consume(min(max_records - 1, 1_000_000), 0)
         records = [message for message in messages if message.error() is None]
         moved: dict[Partition, int] = {}
-        lost: dict[Partition, TopicChanged] = {}
+        lost: dict[Partition, TopicChanged | TopicProblem] = {}
         # In order: an end-of-partition event may precede records that arrived after it.
         for message in messages:
             if message.error() is None:
@@ -102,7 +102,9 @@ class TopicReader:
                     self._problem = problem
         self._positions |= {partition: at for partition, at in moved.items() if partition in self._positions}
         self.remove(lost)
-        return Fetched(to_arrow(records), moved, lost)
+        changed = {partition: error for partition, error in lost.items() if isinstance(error, TopicChanged)}
+        refused = {partition: error for partition, error in lost.items() if isinstance(error, TopicProblem)}
+        return Fetched(to_arrow(records), moved, changed, refused)
 
     def backlog(self) -> Mapping[Partition, int]:
         """An estimate of how many offsets each partition is behind, from the last fetches.
@@ -112,8 +114,8 @@ class TopicReader:
         return {partition: self._behind(partition, at) for partition, at in self._positions.items()}
 
     def ends(self) -> Mapping[Partition, int]:
-        """The last stable offset of each followed partition."""
-        return self._admin.ends(self._positions)
+        """The last stable offset of each followed partition; those of topics with a problem are left out."""
+        return self._admin.ends_each(self._positions, patience=0.0).found
 
     def close(self) -> None:
         self._consumer.close()
@@ -124,7 +126,9 @@ class TopicReader:
         marks = self._consumer.get_watermark_offsets(TopicPartition(*partition), cached=True)
         return max(0, marks[1] - at) if marks else 0
 
-    def _take_event(self, message: Message, moved: dict[Partition, int], lost: dict[Partition, TopicChanged]) -> None:
+    def _take_event(
+        self, message: Message, moved: dict[Partition, int], lost: dict[Partition, TopicChanged | TopicProblem]
+    ) -> None:
         error = message.error()
         if error is None or error.code() in PASSING:
             return
@@ -133,9 +137,18 @@ class TopicReader:
             moved[partition] = message.offset() or 0
             self._at_end.add(partition)
         elif error.code() in GONE:
-            lost[partition] = truncation(self._admin, partition, self._positions.get(partition, message.offset() or 0))
+            try:
+                at = self._positions.get(partition, message.offset() or 0)
+                lost[partition] = truncation(self._admin, partition, at)
+            except TopicProblem as problem:
+                lost[partition] = problem
+        elif message.topic() is None:
+            raise translate("Kafka cannot be read", error)
         else:
-            raise translate(f'topic "{partition[0]}" cannot be read', error)
+            refused = translate_topic(f'topic "{partition[0]}" cannot be read', partition[0], error)
+            if not isinstance(refused, TopicProblem):
+                raise refused
+            lost[partition] = refused
 
 
 class RangeReader:
@@ -183,8 +196,10 @@ class RangeReader:
                 received_at = time.monotonic()
             elif time.monotonic() - received_at > timeout:
                 topic = next(iter(left))[0]
-                raise KafkaError(
+                raise TopicProblem(
                     f'topic "{topic}" cannot be read',
+                    topic=topic,
+                    lasting=False,
                     detail=f"No record came within {timeout:.0f} s.",
                     hint=HINTS[Reported._TIMED_OUT],
                 )
@@ -203,7 +218,7 @@ class RangeReader:
         if error.code() in GONE:
             raise truncation(self._admin, partition, ranges[partition][0])
         if error.code() != Reported._PARTITION_EOF:
-            raise translate(f'topic "{partition[0]}" cannot be read', error)
+            raise translate_topic(f'topic "{partition[0]}" cannot be read', partition[0], error)
         if offset >= end:
             del left[partition]
         elif self._admin.written([partition])[partition] < end:

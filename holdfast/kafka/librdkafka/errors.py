@@ -7,7 +7,8 @@ from confluent_kafka import KafkaError as Reported
 from confluent_kafka import KafkaException
 
 from holdfast.errors import KafkaError
-from holdfast.kafka.port import Fenced
+from holdfast.kafka.port import Fenced, TopicProblem
+from holdfast.names import TopicName
 
 client_log = logging.getLogger("holdfast.kafka.client")
 """Where librdkafka's own log lines go."""
@@ -18,6 +19,24 @@ FENCED = frozenset({Reported._FENCED, Reported.PRODUCER_FENCED, Reported.INVALID
 OUT_OF_REACH = frozenset({Reported._TRANSPORT, Reported._ALL_BROKERS_DOWN, Reported._TIMED_OUT})
 REFUSALS = frozenset({Reported._AUTHENTICATION, Reported._SSL})
 """Reported beside a call that only fails because no broker can be reached: the brokers refuse this client."""
+
+DENIALS = frozenset({Reported.TOPIC_AUTHORIZATION_FAILED, Reported.TOPIC_EXCEPTION})
+"""Problems of a topic that waiting does not end."""
+EVERYWHERE = (
+    OUT_OF_REACH
+    | REFUSALS
+    | {
+        Reported._RESOLVE,
+        Reported._DESTROY,
+        Reported._FATAL,
+        Reported.REQUEST_TIMED_OUT,
+        Reported.NETWORK_EXCEPTION,
+        Reported.SASL_AUTHENTICATION_FAILED,
+        Reported.CLUSTER_AUTHORIZATION_FAILED,
+        Reported.GROUP_AUTHORIZATION_FAILED,
+    }
+)
+"""Problems of the cluster or of this client, which are reported for each topic that a request names."""
 
 UNREACHABLE = "Check that Kafka runs at the address of --kafka and that this machine can reach it."
 REFUSED = "Check security.protocol, sasl.mechanism and the credentials in the [kafka] settings."
@@ -60,3 +79,11 @@ def translate(problem: str, cause: KafkaException | Reported) -> KafkaError:
     error = reported(cause)
     kind = Fenced if error.code() in FENCED else KafkaError
     return kind(problem, detail=f"{error.str().rstrip('.')} ({error.name()}).", hint=HINTS.get(error.code()))
+
+
+def translate_topic(problem: str, topic: TopicName, cause: KafkaException | Reported) -> KafkaError:
+    """The error of a request about one topic: a `TopicProblem`, unless no topic could be asked about."""
+    code, error = reported(cause).code(), translate(problem, cause)
+    if code in EVERYWHERE:
+        return error
+    return TopicProblem(problem, topic=topic, lasting=code in DENIALS, detail=error.detail, hint=error.hint)

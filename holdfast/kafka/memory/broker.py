@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from holdfast.errors import KafkaError
 from holdfast.kafka.partitioner import partition_for
-from holdfast.kafka.port import HeaderList, RecordRefused, Topic, TopicSpec
+from holdfast.kafka.port import HeaderList, RecordRefused, Topic, TopicProblem, TopicSpec
 from holdfast.kafka.records import Partition
 from holdfast.names import TopicName
 from holdfast.wall_clock import WallClock
@@ -104,6 +104,10 @@ class MemoryBroker:
         self.leases: dict[str, str] = {}
         self.refusals: dict[TopicName, RecordRefused] = {}
         """Topics that take no record, each with the error."""
+        self.problems: dict[TopicName, TopicProblem] = {}
+        """Topics that cannot be described or read, each with the error."""
+        self.unreadable: dict[TopicName, TopicProblem] = {}
+        """Topics that can be described and not read, each with the error."""
         self.is_away = False
         self._clock, self._partitioner = clock or WallClock(), partitioner
         self._sequence = count()

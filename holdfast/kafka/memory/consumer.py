@@ -48,6 +48,9 @@ class MemoryConsumer:
 
     def _fetch(self, most: int) -> Fetched | None:
         """The next records, or None when nothing has changed."""
+        denied = self._broker.problems | self._broker.unreadable
+        refused = {p: denied[p[0]] for p in self._positions if p[0] in denied}
+        self.remove(refused)
         logs = {p: log for p in self._positions if (log := self._broker.find_log(p)) is not None}
         lost = {
             p: truncated(p, self._positions[p], log.start, log.end)
@@ -63,11 +66,11 @@ class MemoryConsumer:
             if next(log.committed(moved[partition], log.stable_end), None) is None:
                 moved[partition] = max(log.stable_end, moved[partition])
         moved = {p: at for p, at in moved.items() if at != self._positions[p]}
-        if not moved and not lost:
+        if not moved and not lost and not refused:
             return None
         self._positions |= moved
         self.remove(lost)
-        return Fetched(to_arrow(taken), moved, lost)
+        return Fetched(to_arrow(taken), moved, lost, refused)
 
     def backlog(self) -> Mapping[Partition, int]:
         with self._broker.changed:
@@ -76,7 +79,8 @@ class MemoryConsumer:
 
     def ends(self) -> Mapping[Partition, int]:
         with self._broker.request():
-            return {partition: self._broker.log(partition).stable_end for partition in self._positions}
+            readable = [p for p in self._positions if p[0] not in self._broker.problems]
+            return {partition: self._broker.log(partition).stable_end for partition in readable}
 
     def close(self) -> None:
         self._positions.clear()
@@ -98,7 +102,10 @@ class MemoryRanges:
             )
 
     def _is_stable(self, ranges: Mapping[Partition, tuple[int, int]]) -> bool:
+        denied = self._broker.problems | self._broker.unreadable
         for partition, (start, end) in ranges.items():
+            if partition[0] in denied:
+                raise denied[partition[0]]
             log = self._broker.log(partition)
             if start < log.start:
                 raise truncated(partition, start, log.start, log.end)

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from holdfast.errors import KafkaError, TopicChanged
 from holdfast.kafka.changes import different_partitions, recreated
-from holdfast.kafka.memory.broker import MemoryBroker, existing
-from holdfast.kafka.port import Topic, TopicSpec
+from holdfast.kafka.memory.broker import MemoryBroker, PartitionLog, existing
+from holdfast.kafka.port import Described, Offsets, Topic, TopicSpec
 from holdfast.kafka.records import Partition
 from holdfast.names import TopicName
 
@@ -29,8 +30,21 @@ class MemoryTopics:
             return self._broker.id
 
     def describe(self, names: Iterable[TopicName]) -> Mapping[TopicName, Topic]:
-        with self._broker.request():
-            return {name: log.topic for name, log in existing(self._broker, names).items()}
+        described = self.describe_each(names)
+        for problem in described.problems.values():
+            raise problem
+        return described.found
+
+    def describe_each(self, names: Iterable[TopicName]) -> Described:
+        broker, wanted = self._broker, list(names)
+        with broker.request():
+            problems = {name: broker.problems[name] for name in wanted if name in broker.problems}
+            found = {
+                name: replace(log.topic, is_readable=name not in broker.unreadable)
+                for name, log in existing(broker, wanted).items()
+                if name not in problems
+            }
+            return Described(found, problems)
 
     def config(self, name: TopicName) -> Mapping[str, str]:
         with self._broker.request():
@@ -75,23 +89,36 @@ class MemoryTopics:
 
     def starts(self, partitions: Iterable[Partition]) -> Mapping[Partition, int]:
         with self._broker.request():
-            return {partition: self._broker.log(partition).start for partition in partitions}
+            return {partition: self._log(partition).start for partition in partitions}
 
     def ends(self, partitions: Iterable[Partition]) -> Mapping[Partition, int]:
         with self._broker.request():
-            return {partition: self._broker.log(partition).stable_end for partition in partitions}
+            return {partition: self._log(partition).stable_end for partition in partitions}
+
+    def ends_each(self, partitions: Iterable[Partition]) -> Offsets:
+        with self._broker.request():
+            problems, wanted = self._broker.problems, list(partitions)
+            return Offsets(
+                {partition: self._log(partition).stable_end for partition in wanted if partition[0] not in problems},
+                {topic: problems[topic] for topic, _ in wanted if topic in problems},
+            )
 
     def written(self, partitions: Iterable[Partition]) -> Mapping[Partition, int]:
         with self._broker.request():
-            return {partition: self._broker.log(partition).end for partition in partitions}
+            return {partition: self._log(partition).end for partition in partitions}
 
     def offsets_at(self, partitions: Iterable[Partition], timestamp: int) -> Mapping[Partition, int]:
         found: dict[Partition, int] = {}
         with self._broker.request():
             for partition in partitions:
-                log = self._broker.log(partition)
+                log = self._log(partition)
                 entries = log.entries[log.start : log.stable_end]
                 later = (e.offset for e in entries if not e.is_marker and e.timestamp >= timestamp)
                 if (first := next(later, None)) is not None:
                     found[partition] = first
         return found
+
+    def _log(self, partition: Partition) -> PartitionLog:
+        if (problem := self._broker.problems.get(partition[0])) is not None:
+            raise problem
+        return self._broker.log(partition)
