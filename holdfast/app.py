@@ -161,7 +161,7 @@ class Service(facade.ServiceApi):
         catalog = CurrentCatalog(read)
 
         # The engine: queries, time, publishing and the commit point
-        engines = self._engines or EnginePair.open(sessions, kafka.spark_options)
+        engines = self._engines or EnginePair.open(sessions, kafka.spark_options, settings.query_timeout)
         self._engine, reading = engines.ticks, engines.reads
         clock = Clock(store, wall_clock.now_ms)
         sink_records = SinkRecords(store)

@@ -78,6 +78,10 @@ class Settings:
     """Maximum bytes of keys and values that one tick reads, approximately."""
     small_tick_records: int = 5_000
     """Ticks with up to this many records are read by the server's own consumer, larger ones by Spark."""
+    query_timeout: timedelta = timedelta(minutes=10)
+    """Maximum time of one Spark job; a query whose job takes longer goes to ERROR."""
+    stop_timeout: timedelta = timedelta(seconds=60)
+    """Maximum time that an orderly stop may take; then the process ends."""
     max_push_queries: int = 1_000
     """Maximum number of open push queries."""
     subscribe_max_lag: timedelta = timedelta(hours=3)
@@ -246,6 +250,8 @@ SETTINGS: Mapping[str, Reader] = {
     "max_records_per_tick": integer(1),
     "max_bytes_per_tick": size,
     "small_tick_records": integer(0),
+    "query_timeout": duration,
+    "stop_timeout": duration,
     "max_push_queries": integer(1),
     "subscribe_max_lag": duration,
     "request_timeout": duration,

@@ -32,6 +32,8 @@
     ├── StartError              58000   the server is missing something: Java, a port, a folder, disk space
     ├── RequestTimeout          57014   the coordinator did not finish a request in time
     ├── SparkEnded              58000   Spark's process has ended
+    ├── SparkRestarted          57P01   Spark's process was replaced while a job ran; running it again helps
+    ├── JobTimeout              57014   a Spark job took longer than query_timeout
     ├── BrokerEnded             58000   the embedded Kafka broker's process has ended
     ├── StoreError              58030   the store cannot be opened, or belongs to another service
     │   ├── StoreLocked         55006
@@ -49,6 +51,7 @@ Messages are short and lower case; detail and hint are sentences.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
@@ -353,6 +356,32 @@ class SparkEnded(HoldfastError):
             detail="Its process stopped unexpectedly; the usual cause is a lack of memory.",
             hint="No data is lost: restart the server. If this happens again, give Spark more memory "
             "(-s spark.driver.memory=4g), or lower max_bytes_per_tick.",
+        )
+
+
+class SparkRestarted(HoldfastError):
+    """Spark's process was replaced, because another job could not be cancelled."""
+
+    sqlstate = "57P01"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Spark was restarted",
+            detail="A job took longer than query_timeout and could not be cancelled.",
+            hint="Run the statement again.",
+        )
+
+
+class JobTimeout(HoldfastError):
+    """A Spark job took longer than the limit, and was cancelled."""
+
+    sqlstate = "57014"
+
+    def __init__(self, limit: timedelta) -> None:
+        super().__init__(
+            f"the query took longer than {limit.total_seconds():g} s for one Spark job (query_timeout)",
+            hint="A regular expression may backtrack without end, or a join may have too many matches: correct the "
+            "query with CREATE OR REPLACE, or raise query_timeout.",
         )
 
 

@@ -1,9 +1,15 @@
 """The processes that the command starts: Spark's and the broker's JVMs."""
 
+import logging
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from threading import Timer
 
 import psutil
+
+log = logging.getLogger(__name__)
 
 END_SECONDS = 10.0
 
@@ -27,3 +33,29 @@ def end_started_processes() -> Iterator[None]:
                 except psutil.NoSuchProcess:
                     continue
             _, started = psutil.wait_procs(started, timeout=END_SECONDS)
+
+
+@contextmanager
+def ended_after(limit: timedelta) -> Iterator[None]:
+    """End this process and its children with status 1 if the block takes longer than a limit.
+
+    What is committed is durable, so that the next start goes on as after a kill.
+    """
+    timer = Timer(limit.total_seconds(), _exit, [limit])
+    timer.name, timer.daemon = "stop-timeout", True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _exit(limit: timedelta) -> None:
+    log.critical("server did not stop in time, and is ended: stop_timeout=%gs", limit.total_seconds())
+    try:
+        # Without waiting for them: a stop that goes on once its job has failed must not race with this exit.
+        for child in psutil.Process().children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
+    finally:
+        os._exit(1)

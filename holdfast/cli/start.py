@@ -11,7 +11,7 @@ from types import FrameType
 from rich.text import Text
 
 from holdfast.cli.console import output, print_errors
-from holdfast.cli.processes import end_started_processes
+from holdfast.cli.processes import end_started_processes, ended_after
 from holdfast.config import DEFAULT_SERVER, SECTIONS, armed_crash_point, load
 from holdfast.crash import arm
 from holdfast.errors import ConfigError
@@ -52,7 +52,8 @@ def run(flags: Mapping[str, object], others: Sequence[str], config: Path | None)
                     serve(service, settings, stop=stop, listener=listener)
                     report("stopping")
             finally:
-                service.stop()
+                with ended_after(settings.stop_timeout):
+                    service.stop()
 
 
 @contextmanager

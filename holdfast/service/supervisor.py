@@ -17,7 +17,7 @@ class Supervisor:
 
     def wait_failed(self, timeout: float) -> HoldfastError | None:
         """The error that stops the server; None if nothing fails within the timeout."""
-        if self._sessions.await_end(0):
+        if self._sessions.is_lost:
             self.fail(SparkEnded())
         if self._broker is not None and not self._broker.alive:
             self.fail(BrokerEnded(self._broker.log_file))

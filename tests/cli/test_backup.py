@@ -22,7 +22,7 @@ class FolderBackups(Backups):
 
     def __init__(self, service: LocalService, cut: Cut) -> None:
         super().__init__(
-            service.settings, VERSION, service._store, None, lambda: "cluster", lambda make: make(), WallClock()
+            service.settings, VERSION, service._store, None, lambda: "cluster", lambda _what, make: make(), WallClock()
         )
         self.cut, self.lost = cut, False
 

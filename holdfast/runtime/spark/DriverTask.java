@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
+import org.apache.spark.InterruptibleIterator;
 import org.apache.spark.Partition;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkEnv;
@@ -38,6 +39,8 @@ public final class DriverTask {
     private final List inputs = new ArrayList();
     private final List shared = new ArrayList();
     private RDD batches;
+    private Thread runner;
+    private TaskContextImpl running;
 
     public DriverTask(Properties settings) {
         this.settings = settings;
@@ -73,6 +76,10 @@ public final class DriverTask {
             0, 0, 0, attempt, 0, 1, memory, settings, null, new TaskMetrics(), 1,
             scala.collection.immutable.Map$.MODULE$.empty());
         TaskContext$.MODULE$.setTaskContext(context);
+        synchronized (this) {
+            runner = Thread.currentThread();
+            running = context;
+        }
         try {
             ByteBuffer rest = ByteBuffer.wrap(inputBatches);
             for (int i = 0; i < inputs.size(); i++) {
@@ -85,12 +92,24 @@ public final class DriverTask {
             }
             return encoded(batches.iterator(batches.partitions()[0], context));
         } finally {
+            synchronized (this) {
+                runner = null;
+                Thread.interrupted();
+            }
             try {
                 context.markTaskCompleted(scala.Option.empty());
             } finally {
                 memory.cleanUpAllAllocatedMemory();
                 TaskContext$.MODULE$.unset();
             }
+        }
+    }
+
+    /** Cancel the run, if there is one, as an executor does: operators look for it between two rows. */
+    public synchronized void cancel() {
+        if (runner != null) {
+            running.markInterrupted("cancelled");
+            runner.interrupt();
         }
     }
 
@@ -149,7 +168,8 @@ public final class DriverTask {
         }
 
         public scala.collection.Iterator compute(Partition split, TaskContext context) {
-            return scala.jdk.javaapi.CollectionConverters.asScala(rows.iterator());
+            return new InterruptibleIterator(
+                context, scala.jdk.javaapi.CollectionConverters.asScala(rows.iterator()));
         }
 
         public Partition[] getPartitions() {

@@ -69,6 +69,10 @@ class DriverTask:
         batches = b"".join(map(_encode_batch, inputs, self._inputs))
         return pa.Table.from_batches(_decode_batches(self._task.run(batches), self._result), self._result)
 
+    def cancel(self) -> None:
+        """Cancel the run, from another thread. A run that is over is not affected."""
+        self._task.cancel()
+
 
 @cache
 def _compiled(jvm: Any) -> Any:

@@ -2,9 +2,11 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
 from threading import Lock
 from typing import TypeAlias
 
@@ -13,12 +15,13 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.errors import KafkaError, SparkEnded
+from holdfast.errors import JobTimeout, KafkaError, SparkEnded, SparkRestarted
 from holdfast.metrics import SPARK_SECONDS
 from holdfast.names import TopicName
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.expressions.physical import arrow_type, spark_type
 from holdfast.runtime.fragment import Fragment, union
+from holdfast.runtime.spark.deadlines import JobDeadlines, tasks_end
 from holdfast.runtime.spark.functions import NAMED, FunctionProblem, UserFunctions
 from holdfast.runtime.spark.prepared import Job, NotRepeatable, PreparedJobs
 from holdfast.runtime.spark.session import EXIT_SECONDS, Sessions
@@ -63,6 +66,11 @@ SLOW_FETCH = re.compile(r"java\.util\.concurrent\.TimeoutException: Cannot fetch
 """Spark's own error when a broker takes longer than its poll timeout."""
 TRANSIENT_ERRORS = ("TimeoutException", "DisconnectException", "NetworkException", "CoordinatorNotAvailableException")
 
+QUERY_TIMEOUT = timedelta(minutes=10)
+"""The longest that one job may take, unless another limit is set."""
+JOB_ERRORS = (PySparkException, Py4JError, OSError, EOFError, pa.ArrowException)
+"""What a failed job raises; the latter ones if Spark's process ends while its rows are read."""
+
 ViewInput: TypeAlias = pa.Table | TopicRange
 
 
@@ -87,36 +95,77 @@ class Round:
 
 
 class Engine:
-    """Runs all Spark jobs of its sessions. `run` is for one thread at a time, `select` for any number."""
+    """Runs all Spark jobs of its sessions. `run` is for one thread at a time, `select` for any number.
 
-    def __init__(self, sessions: Sessions, kafka_options: Mapping[str, str]) -> None:
+    A job that takes longer than `timeout` is cancelled. If its tasks do not end, Spark's process is replaced.
+    """
+
+    def __init__(
+        self, sessions: Sessions, kafka_options: Mapping[str, str], timeout: timedelta = QUERY_TIMEOUT
+    ) -> None:
         self.sessions = sessions
         self._kafka_options = dict(kafka_options)
+        self._deadlines = JobDeadlines(timeout, sessions.kill)
+        self._groups = count()
         self._view_lock = Lock()
+        self._attach()
+
+    def _attach(self) -> None:
+        """Start without what was prepared and registered in a JVM that has ended."""
         self._functions = UserFunctions()
-        self._prepared = PreparedJobs(sessions.small, self._view_lock, self._functions)
+        self._prepared = PreparedJobs(self.sessions.small, self._view_lock, self._functions, self._deadlines)
 
     def run(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table | Failure]:
         """The rows of each fragment. If the job fails, each fragment runs alone, so that only the faulty one fails."""
+        self._follow_restart()
         self.sessions.warming.end()
         if self.prepares(inputs) and len(groups := _by_user_functions(fragments)) > 1:
             # A job with user functions cannot be prepared; the other fragments still can.
             found = [(index, rows) for group in groups for index, rows in self._run_some(fragments, group, inputs)]
             return [rows for _, rows in sorted(found, key=lambda each: each[0])]
+        try:
+            return self._run_all(fragments, inputs)
+        except JobTimeout as error:
+            if len(fragments) == 1:
+                return [Failure(f"{error}. {error.hint} Then PAUSE and RESUME the query.")]
+        return [self.run([fragment], inputs)[0] for fragment in fragments]
+
+    def _run_all(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table | Failure]:
         prepared = self._run_prepared(fragments, inputs)
         if prepared is not None:
             return list(prepared)
         session = self._session(inputs)
         with self._timed(session):
             try:
-                prefix = self._open(session, inputs)
+                with self._cancellable(session):
+                    prefix = self._open(session, inputs)
                 try:
                     return list(self._run_together(session, prefix, fragments))
-                except (PySparkException, Py4JError) as error:
+                except JOB_ERRORS as error:
                     self._raise_if_transient(error)
                     return [self._run_alone(session, prefix, fragment) for fragment in fragments]
             finally:
                 self._close(session, inputs)
+
+    def _follow_restart(self) -> None:
+        """Use the sessions of the JVM that runs now; starts one if it was ended."""
+        self.sessions.restart()
+        if not self._prepared.runs_in(self.sessions.small):
+            self._attach()
+
+    @contextmanager
+    def _cancellable(self, session: SparkSession) -> Iterator[None]:
+        """Cancel the jobs of the block when they take too long; `JobTimeout` if so."""
+        context, group = session.sparkContext, f"holdfast-{next(self._groups)}"
+        try:
+            with self._deadlines.over(lambda: context.cancelJobGroup(group)):
+                context.setJobGroup(group, "", interruptOnCancel=True)
+                yield
+        except JobTimeout:
+            with suppress(PySparkException, Py4JError, OSError):
+                if not tasks_end(context, group):
+                    self._deadlines.kill()
+            raise
 
     def _run_some(
         self, fragments: Sequence[Fragment], indexes: Sequence[int], inputs: Round
@@ -129,6 +178,14 @@ class Engine:
 
     def select(self, sql: str, inputs: Round) -> pa.Table:
         """The rows of one SELECT over the views."""
+        self._follow_restart()
+        try:
+            return self._select(sql, inputs)
+        except JOB_ERRORS as error:
+            self._raise_if_ended(error)
+            raise
+
+    def _select(self, sql: str, inputs: Round) -> pa.Table:
         if self.prepares(inputs):
             with suppress(NotRepeatable), PREPARED.time():
                 return self._prepared.run(_job(sql, inputs), inputs.inputs)
@@ -140,7 +197,7 @@ class Engine:
                 frame = session.sql(self._open(session, inputs) + sql)
             finally:
                 self._close(session, inputs)
-        with self._timed(session):
+        with self._timed(session), self._cancellable(session):
             return frame.toArrow()
 
     def _timed(self, session: SparkSession) -> AbstractContextManager[object]:
@@ -158,7 +215,10 @@ class Engine:
         try:
             with PREPARED.time():
                 return combined.split(self._prepared.run(_job(combined.sql, inputs), inputs.inputs))
-        except (NotRepeatable, PySparkException, Py4JError):
+        except NotRepeatable:
+            return None
+        except JOB_ERRORS as error:
+            self._raise_if_ended(error)
             return None
 
     def _session(self, inputs: Round) -> SparkSession:
@@ -168,26 +228,32 @@ class Engine:
 
     def _run_together(self, session: SparkSession, prefix: str, fragments: Sequence[Fragment]) -> list[pa.Table]:
         combined = union(fragments)
-        self._functions.register(session, [combined.sql])
-        return combined.split(session.sql(prefix + combined.sql).toArrow())
+        with self._cancellable(session):
+            self._functions.register(session, [combined.sql])
+            rows = session.sql(prefix + combined.sql).toArrow()
+        return combined.split(rows)
 
     def _run_alone(self, session: SparkSession, prefix: str, fragment: Fragment) -> pa.Table | Failure:
         try:
             return self._run_together(session, prefix, [fragment])[0]
-        except (PySparkException, Py4JError) as error:
+        except JOB_ERRORS as error:
             self._raise_if_transient(error)
             return Failure(_reason(error))
 
     def _raise_if_transient(self, error: Exception) -> None:
         """Raise if no query is at fault: Kafka does not answer Spark, or Spark has exited. The tick is retried."""
-        raised_in_java = isinstance(error, PySparkException | Py4JJavaError)
-        if not raised_in_java and self.sessions.await_end(EXIT_SECONDS):
-            raise SparkEnded from error
+        self._raise_if_ended(error)
         text = str(error)
         if SLOW_FETCH.search(text) or any(
             f"org.apache.kafka.common.errors.{name}" in text for name in TRANSIENT_ERRORS
         ):
             raise KafkaError("Kafka did not answer Spark", detail=_reason(error)) from error
+
+    def _raise_if_ended(self, error: Exception) -> None:
+        """Raise if an error is due to the end of Spark's process."""
+        if isinstance(error, PySparkException | Py4JJavaError) or not self.sessions.await_end(EXIT_SECONDS):
+            return
+        raise (SparkEnded if self.sessions.is_lost else SparkRestarted)() from error
 
     def _open(self, session: SparkSession, inputs: Round) -> str:
         """Create the views; returns the WITH clause of those that are inlined."""
@@ -205,9 +271,12 @@ class Engine:
         return f"WITH {', '.join(inlined)} " if inlined else ""
 
     def _close(self, session: SparkSession, inputs: Round) -> None:
-        for frame in inputs._cached:
-            frame.unpersist()
+        cached = list(inputs._cached)
         inputs._cached.clear()
+        if self.sessions.await_end(0):
+            return
+        for frame in cached:
+            frame.unpersist()
         for view in (*inputs.inputs, *inputs.shared):
             session.catalog.dropTempView(view)
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Self
 
-from holdfast.runtime.spark.engine import Engine
+from holdfast.runtime.spark.engine import QUERY_TIMEOUT, Engine
 from holdfast.runtime.spark.session import Sessions
 
 
@@ -16,5 +17,5 @@ class EnginePair:
     reads: Engine
 
     @classmethod
-    def open(cls, sessions: Sessions, kafka_options: Mapping[str, str]) -> Self:
-        return cls(Engine(sessions, kafka_options), Engine(sessions.isolated(), kafka_options))
+    def open(cls, sessions: Sessions, kafka_options: Mapping[str, str], timeout: timedelta = QUERY_TIMEOUT) -> Self:
+        return cls(Engine(sessions, kafka_options, timeout), Engine(sessions.isolated(), kafka_options, timeout))

@@ -11,12 +11,14 @@ with an exchange is refused: an exchange would return the rows of the first run 
 import re
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from threading import Lock
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from holdfast.runtime.spark.deadlines import JobDeadlines
 from holdfast.runtime.spark.driver_task import DriverTask, DriverTasks
 from holdfast.runtime.spark.functions import UserFunctions
 
@@ -54,15 +56,20 @@ class PreparedJobs:
     """The prepared jobs of one session. Runs one job at a time, because a plan holds its input rows."""
 
     def __init__(
-        self, session: SparkSession, view_lock: "Lock | None" = None, functions: UserFunctions | None = None
+        self,
+        session: SparkSession,
+        view_lock: "Lock | None" = None,
+        functions: UserFunctions | None = None,
+        deadlines: JobDeadlines | None = None,
     ) -> None:
-        """`view_lock` is held while the session has temporary views."""
-        self._session = session
+        """`view_lock` is held while the session has temporary views. Without `deadlines`, jobs have no time limit."""
+        self._session, self._deadlines = session, deadlines
         self._view_lock = view_lock or Lock()
         self._functions = functions or UserFunctions()
         self._local = str(session.sparkContext.master).startswith("local")
         self._tasks = DriverTasks(session)
         self._jobs: OrderedDict[Job, DriverTask | None] = OrderedDict()
+        self._running: DriverTask | None = None
         self._lock = Lock()
 
     def accepts(self, inputs: Mapping[str, object]) -> bool:
@@ -70,11 +77,24 @@ class PreparedJobs:
         return self._local and bool(inputs) and all(_is_small(rows) for rows in inputs.values())
 
     def run(self, job: Job, inputs: Mapping[str, pa.Table]) -> pa.Table:
-        with self._lock:
+        """The rows of a job; `JobTimeout` when it takes too long."""
+        with self._lock, nullcontext() if self._deadlines is None else self._deadlines.over(self._cancel):
             task = self._planned(job)
             if task is None:
                 raise NotRepeatable
-            return task.run([inputs[view] for view in job.views])
+            self._running = task
+            try:
+                return task.run([inputs[view] for view in job.views])
+            finally:
+                self._running = None
+
+    def runs_in(self, session: SparkSession) -> bool:
+        """Whether the jobs are those of a session."""
+        return self._session is session
+
+    def _cancel(self) -> None:
+        if (running := self._running) is not None:
+            running.cancel()
 
     def _planned(self, job: Job) -> DriverTask | None:
         if job not in self._jobs:

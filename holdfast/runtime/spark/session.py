@@ -4,11 +4,12 @@ import logging
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from subprocess import TimeoutExpired
+from subprocess import Popen, TimeoutExpired
+from threading import Lock
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -69,34 +70,74 @@ CONTEXT = {
     "spark.cleaner.periodicGC.interval": "10min",
     # A user's regular expression can overflow the stack: that fails its job, and must not end the JVM.
     "spark.executor.killOnFatalError.depth": "0",
+    # A task on another machine that cannot be cancelled ends with its executor, as ours does with this process.
+    "spark.task.reaper.enabled": "true",
+    "spark.task.reaper.killTimeout": "10s",
     # A stream-stream join has more than the default of 100: all were generated and compiled again in each slice.
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
 
 
-@dataclass(frozen=True, slots=True)
 class Sessions:
-    """The two sessions; they share the context and nothing else."""
+    """The two sessions; they share the context and nothing else. `restart` replaces them.
+
+    Thread-safe. `isolated` sessions follow those that they were created from.
+    """
 
     small: SparkSession
     large: SparkSession
     warming: WarmUp
 
+    def __init__(self, open_: Callable[[], SparkSession] | None, parent: "Sessions | None" = None) -> None:
+        self._open, self._parent = open_, parent
+        self._followers: list[Sessions] = []
+        self._lock = Lock()
+        self._killed = False
+        self._started: Popen[bytes] | None = None
+        """The process of the last JVM that has started, also after its end."""
+        self._adopt()
+
     def isolated(self) -> "Sessions":
         """Two more sessions of the same context, whose views are separate from those of the ticks."""
-        large, small = self.large.newSession(), self.large.newSession()
-        _tune(large, small)
-        return Sessions(small=small, large=large, warming=self.warming)
+        follower = Sessions(None, self)
+        self._followers.append(follower)
+        return follower
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether Spark's process has exited by itself."""
+        return not self._root._killed and self.await_end(0)
 
     def await_end(self, seconds: float | None = None) -> bool:
         """Whether the Spark process exits within some seconds; without a limit, waits for it."""
-        context = self.large.sparkContext
-        process = None if context._gateway is None else getattr(context._gateway, "proc", None)
+        process = self._process
         if process is None:
             return False
         with suppress(TimeoutExpired):
             process.wait(seconds)
         return process.poll() is not None
+
+    def kill(self) -> None:
+        """End Spark's process; `restart` has to follow."""
+        root = self._root
+        if root._process is not None:
+            root._killed = True
+            root._process.kill()
+
+    def restart(self) -> None:
+        """Start Spark again after `kill`. Does nothing if another thread has done so."""
+        root = self._root
+        with root._lock:
+            if not root._killed:
+                return
+            try:
+                if root._process is not None:
+                    root._process.wait()
+                _forget(root.large)
+                root._adopt()
+            finally:
+                # If Spark does not start, it is lost, and the server stops.
+                root._killed = False
 
     def stop(self) -> None:
         self.warming.join()
@@ -116,6 +157,46 @@ class Sessions:
         with suppress(TimeoutExpired):
             process.wait(seconds)
         return process.poll() is not None
+
+    @property
+    def _root(self) -> "Sessions":
+        return self if self._parent is None else self._parent._root
+
+    @property
+    def _process(self) -> "Popen[bytes] | None":
+        return self._root._started
+
+    def _adopt(self) -> None:
+        if self._parent is not None:
+            large, small = self._parent.large.newSession(), self._parent.large.newSession()
+            _tune(large, small)
+            self.small, self.large, self.warming = small, large, self._parent.warming
+            return
+        assert self._open is not None
+        large = self._open()
+        self._started = getattr(large.sparkContext._gateway, "proc", None)
+        _open_code_cache(large)
+        small = large.newSession()
+        _tune(large, small)
+        self.small, self.large, self.warming = small, large, WarmUp(small)
+        for follower in self._followers:
+            follower._adopt()
+
+
+def _forget(session: SparkSession) -> None:
+    """Remove what PySpark knows of a JVM that has ended, so that it starts another."""
+    gateway = session.sparkContext._gateway
+    with warnings.catch_warnings(), suppress(Exception):
+        warnings.simplefilter("ignore")
+        session.sparkContext.stop()
+    with suppress(Exception):
+        if gateway is not None:
+            gateway.shutdown()
+    with suppress(OSError):
+        if (process := getattr(gateway, "proc", None)) is not None:
+            process.stdin.close()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 def open_sessions(
@@ -138,7 +219,6 @@ def open_sessions(
         os.environ["JAVA_HOME"] = str(java.resolve().parent.parent)
     log_settings = _quiet_log(work_dir)
     os.environ[SPARK_SUBMIT_OPTIONS] = java_options(spark_submit_options(), log_settings, archive)
-    builder = SparkSession.builder.master(master).appName("holdfast")
     settings = {
         **CONTEXT,
         "spark.jars": ",".join(map(str, jars)),
@@ -148,15 +228,17 @@ def open_sessions(
         **(properties or {}),
         **COMMON,
     }
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    with _stderr_to(work_dir / "jvm.log"):
-        large = builder.getOrCreate()
-    large.sparkContext.setLogLevel("ERROR")
-    _open_code_cache(large)
-    small = large.newSession()
-    _tune(large, small)
-    return Sessions(small=small, large=large, warming=WarmUp(small))
+
+    def open_context() -> SparkSession:
+        builder = SparkSession.builder.master(master).appName("holdfast")
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        with _stderr_to(work_dir / "jvm.log"):
+            large = builder.getOrCreate()
+        large.sparkContext.setLogLevel("ERROR")
+        return large
+
+    return Sessions(open_context)
 
 
 def _open_code_cache(session: SparkSession) -> None:

@@ -42,10 +42,9 @@ if where == "anywhere":
 stage(2).commit(Time(2))
 die = lambda: os.kill(os.getpid(), signal.SIGKILL)
 if where == "before":
-    after = commit._after
-    commit._after = lambda *args: die()
+    commit._after = lambda *args, **options: die()
 elif where == "after":
-    commit._apply = lambda *args: die()
+    commit._apply = lambda *args, **options: die()
 stage(3).commit(Time(3))
 """
 

@@ -1,0 +1,95 @@
+"""Queries that do not end, or that end Spark: they go to ERROR, and the others go on."""
+
+import json
+from collections.abc import Callable
+
+import httpx
+
+from holdfast.kafka.broker import EmbeddedBroker
+
+from .server import Server, wait_for
+from .topics import create_topics, read, write
+
+LIMIT_SECONDS = 12
+
+
+def value(text: str) -> bytes:
+    return json.dumps({"t": text}).encode()
+
+
+def sent(kafka: str, topic: str) -> list[str]:
+    return [json.loads(record.value or b"{}")["T"] for record in read(kafka, topic)]
+
+
+def failure(server: Server, sink: str) -> str | None:
+    query = server.queries()[sink]
+    return str(query) if query["state"] == "ERROR" else None
+
+
+def test_a_regular_expression_that_backtracks_without_end_fails_its_query_alone(
+    make_server: Callable[..., Server], broker: EmbeddedBroker
+) -> None:
+    """Java's regular expressions cannot be interrupted: Spark's process is replaced."""
+    kafka = broker.bootstrap
+    create_topics(kafka, "texts", partitions=1)
+    server = make_server("runaway", query_timeout=f"{LIMIT_SECONDS}s")
+    server.start()
+    server.sql(
+        "CREATE STREAM texts (k STRING KEY, t STRING) WITH (KAFKA_TOPIC = 'texts', VALUE_FORMAT = 'JSON');"
+        "CREATE STREAM matched AS SELECT k, COALESCE(REGEXP_EXTRACT('(.*a){25}c', t), t) AS t FROM texts;"
+        "CREATE TABLE counted AS SELECT k, COUNT(*) AS n FROM texts GROUP BY k;"
+        "CREATE STREAM copied AS SELECT k, t FROM texts;"
+    )
+    write(kafka, "texts", [("a", value("x")), ("a", value("aa"))])
+    wait_for("the first records", lambda: sent(kafka, "MATCHED") == ["x", "aa"], 120)
+
+    endless = "a" * 60 + "b"
+    write(kafka, "texts", [("a", value(endless)), ("a", value("y"))])
+    reason = wait_for("the query fails", lambda: failure(server, "MATCHED"), 180)
+    assert "query_timeout" in reason
+    assert "CREATE OR REPLACE" in reason
+    wait_for("the others are current", lambda: sent(kafka, "COPIED") == ["x", "aa", endless, "y"])
+    assert server.pull("SELECT n FROM counted WHERE k = 'a';") == [[4]]
+    write(kafka, "texts", [("a", value("z"))])
+    wait_for("and stay so", lambda: server.pull("SELECT n FROM counted WHERE k = 'a';") == [[5]])
+    assert {sink: query["state"] for sink, query in server.queries().items()} == {
+        "MATCHED": "ERROR",
+        "COUNTED": "RUNNING",
+        "COPIED": "RUNNING",
+    }
+
+    server.sql(
+        "CREATE OR REPLACE STREAM matched AS SELECT k, COALESCE(REGEXP_EXTRACT('a{25}c', t), t) AS t FROM texts;"
+    )
+    wait_for("it goes on", lambda: len(sent(kafka, "MATCHED")) >= 5)
+    assert sent(kafka, "MATCHED") == ["x", "aa", endless, "y", "z"]
+    assert sent(kafka, "COPIED") == ["x", "aa", endless, "y", "z"]
+    assert server.queries()["MATCHED"]["state"] == "RUNNING"
+    assert server.terminate() == 0
+
+
+def test_a_server_that_waits_for_an_endless_job_stops_in_time_and_loses_nothing(
+    make_server: Callable[..., Server], broker: EmbeddedBroker
+) -> None:
+    kafka = broker.bootstrap
+    create_topics(kafka, "held", partitions=1)
+    server = make_server("held", query_timeout="1h", stop_timeout="3s")
+    server.start()
+    server.sql(
+        "CREATE STREAM held (k STRING KEY, t STRING) WITH (KAFKA_TOPIC = 'held', VALUE_FORMAT = 'JSON');"
+        "CREATE STREAM held_matches AS SELECT k, COALESCE(REGEXP_EXTRACT('(.*a){25}c', t), t) AS t FROM held;"
+    )
+    write(kafka, "held", [("a", value("x"))])
+    wait_for("the first record", lambda: sent(kafka, "HELD_MATCHES") == ["x"], 120)
+    endless = "a" * 60 + "b"
+    write(kafka, "held", [("a", value(endless))])
+    wait_for("the tick is stuck", lambda: "a tick" in httpx.get(f"{server.url}/healthcheck").text)
+    assert server.terminate() == 1
+    assert "stop_timeout" in server.log_of_last_start()
+    assert server.survivors() == []
+
+    server.settings = {**server.settings, "query_timeout": f"{LIMIT_SECONDS}s"}
+    server.start()
+    assert sent(kafka, "HELD_MATCHES") == ["x"]
+    wait_for("the query fails", lambda: failure(server, "HELD_MATCHES"), 120)
+    assert server.terminate() == 0

@@ -1,0 +1,46 @@
+"""A job that takes too long is cancelled, and only the fragment at fault fails.
+
+`tests/e2e/test_runaways.py` has tasks that cannot be cancelled.
+"""
+
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+from holdfast.errors import JobTimeout
+from holdfast.runtime.fragment import Fragment, FragmentColumn
+from holdfast.runtime.spark.engine import Engine, Failure, Round
+from holdfast.runtime.spark.session import Sessions
+
+NUMBERS = "(SELECT explode(sequence(1, 2000000)) AS {})"
+IN_DRIVER = f"SELECT count(*) AS n FROM v CROSS JOIN {NUMBERS.format('a')} CROSS JOIN {NUMBERS.format('b')}"
+AS_JOB = "SELECT count(*) AS n FROM v CROSS JOIN range(1000000000000)"
+QUICK = "SELECT count(*) AS n FROM v"
+COLUMNS = (FragmentColumn("n", "BIGINT", pa.int64()),)
+
+
+@pytest.fixture
+def brief(sessions: Sessions) -> Engine:
+    """An engine with a short limit."""
+    return Engine(sessions, {}, timedelta(seconds=3))
+
+
+@pytest.mark.parametrize(("rows", "sql"), [(1, IN_DRIVER), (20_000, AS_JOB)], ids=["in the driver", "as a Spark job"])
+def test_a_job_that_takes_too_long_is_cancelled_and_the_others_run(
+    brief: Engine, sessions: Sessions, rows: int, sql: str
+) -> None:
+    inputs = Round({"v": pa.table({"c0": pa.array(range(rows), pa.int64())})}, {})
+    spark = sessions.small
+    with pytest.raises(JobTimeout, match="longer than 3 s"):
+        brief.select(sql, inputs)
+
+    quick, endless = brief.run([Fragment(QUICK, COLUMNS), Fragment(sql, COLUMNS)], inputs)
+    assert isinstance(quick, pa.Table)
+    assert quick.to_pylist() == [{"n": rows}]
+    assert isinstance(endless, Failure)
+    assert "query_timeout" in endless.reason
+    assert "RESUME" in endless.reason
+    assert sessions.small is spark, "the tasks could be cancelled"
+    assert not sessions.await_end(0)
+    assert brief.select(QUICK, inputs).to_pylist() == [{"n": rows}]
