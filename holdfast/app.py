@@ -184,7 +184,7 @@ class Service(facade.ServiceApi):
         parts.callback(publishing.stop)
         drains = Drains(store, sink_records, publishing, wall_clock)
         commit = CommitPoint(store, clock, uppers, queries, publishing, wakeup.notify, wall_clock.now_ms)
-        freezer = Freezer(store, queries, barriers, commit)
+        freezer = Freezer(store, queries, barriers, commit, uppers)
 
         # The coordinator's round: commands, backfill, tick, compaction
         consumer = kafka.consumer()

@@ -61,7 +61,7 @@ class Drains:
         return " ".join(map(self._left, sorted(self._queries))) or None
 
     def pending(self, query: QueryId) -> int:
-        return sum(each.rows for each in self._store.pending() if each.query == query)
+        return sum(each.rows for each in self._store.pending([query]))
 
     def _are_blocked(self) -> bool:
         return all(self._publishing.blocked(query) for query in self._queries)

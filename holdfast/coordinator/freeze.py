@@ -1,11 +1,12 @@
 """Freezing queries: their uppers stop, and where they are is recorded, so that they can resume from there."""
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 
 from holdfast.coordinator.barriers import Barrier, Barriers
 from holdfast.coordinator.commit import CommitPoint
 from holdfast.coordinator.queries import Queries
-from holdfast.names import QueryId, TopicName
+from holdfast.coordinator.uppers import Uppers, maintaining_query
+from holdfast.names import CollectionId, QueryId, TopicName
 from holdfast.runtime.program import Program
 from holdfast.runtime.progress import Status
 from holdfast.runtime.store.port import EndOffset, Placement, Store
@@ -14,8 +15,9 @@ from holdfast.runtime.store.port import EndOffset, Placement, Store
 class Freezer:
     """Records the positions of queries that stop. On the coordinator's thread."""
 
-    def __init__(self, store: Store, queries: Queries, barriers: Barriers, commit: CommitPoint) -> None:
+    def __init__(self, store: Store, queries: Queries, barriers: Barriers, commit: CommitPoint, uppers: Uppers) -> None:
         self._store, self._queries, self._barriers, self._commit = store, queries, barriers, commit
+        self._uppers = uppers
 
     def position(self, program: Program) -> tuple[list[EndOffset], Placement]:
         """Where a live query is before the next commit.
@@ -67,14 +69,36 @@ class Freezer:
         `topics` is None for a query that reads other queries. Their rows are not stored for it: it is rebuilt when it
         can be built again.
         """
-        if self._store.position(query).placement is not Placement.LIVE:
+        if not self._is_live(query):
             return
+        self._uppers.follow_clock(self._freezing_with(query))
         stage = self._store.stage()
         if topics is None:
             stage.move(query, placement=Placement.REBUILD)
         else:
             stage.move(query, self.ends(topics), Placement.BEHIND)
         self._commit.commit(stage)
+
+    def _freezing_with(self, query: QueryId) -> Iterator[CollectionId]:
+        """The collections that freeze with a query. They have all that was committed.
+
+        After a crash, their uppers in the store may be from before the last reads.
+        """
+        freezing = self._queries.freezing_with(query, self._is_live)
+        existing = self._store.collections()
+        for held in self._queries.catalog.holdable:
+            if maintaining_query(held) in freezing and CollectionId(held.name) in existing:
+                yield CollectionId(held.name)
+
+    def _is_live(self, query: QueryId) -> bool:
+        return self._store.position(query).placement is Placement.LIVE
+
+    def end(self, query: QueryId) -> None:
+        """Make the last upper of a query durable that was terminated: its table stays as it is."""
+        if self._is_live(query):
+            stage = self._store.stage()
+            stage.move(query, placement=Placement.REBUILD)
+            self._commit.commit(stage)
 
     def pause(self, programs: Iterable[Program]) -> None:
         """Pause queries, each where it is."""

@@ -1,7 +1,7 @@
 """The registry of queries: what runs, and the status of each query."""
 
 import logging
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 
 from holdfast import metrics
 from holdfast.catalog.snapshot import EMPTY, Catalog
@@ -40,6 +40,9 @@ class Queries:
         """When that was, by the monotonic clock."""
         self.dataflow = Dataflow()
         self.progress: dict[QueryId, Progress] = {}
+        """Changed by `set`, `fail` and `remove` alone."""
+        self._with_status: dict[tuple[Status, ...], dict[QueryId, Program]] = {}
+        """What was asked for since the last change."""
 
     @property
     def catalog(self) -> Catalog:
@@ -67,6 +70,8 @@ class Queries:
 
     def set(self, query: QueryId, status: Status, *, done: float = 0.0, reason: str | None = None) -> None:
         known = self.progress.get(query)
+        if known is None or known.status is not status or status is Status.BUILDING:  # It may have another program.
+            self._with_status.clear()
         self.progress[query] = Progress(status, done, reason)
         if known is None or (known.status, known.reason) != (status, reason):
             self._changes += 1
@@ -98,6 +103,7 @@ class Queries:
         self.progress.pop(query, None)
         self._definitions.pop(query, None)
         self._changes += 1
+        self._with_status.clear()
         return self.dataflow.remove(query)
 
     def skips_refused(self, query: QueryId) -> bool:
@@ -108,12 +114,17 @@ class Queries:
 
     # -- several queries
 
-    def with_status(self, *statuses: Status) -> dict[QueryId, Program]:
-        """The programs of the queries with one of these statuses."""
-        programs = self.dataflow.programs
-        return {query: program for query, program in programs.items() if self.progress[query].status in statuses}
+    def with_status(self, *statuses: Status) -> Mapping[QueryId, Program]:
+        """The programs of the queries with one of these statuses: the same mapping until a status changes."""
+        if statuses not in self._with_status:
+            self._with_status[statuses] = {
+                query: program
+                for query, program in self.dataflow.programs.items()
+                if self.progress[query].status in statuses
+            }
+        return self._with_status[statuses]
 
-    def running(self) -> dict[QueryId, Program]:
+    def running(self) -> Mapping[QueryId, Program]:
         return self.with_status(Status.RUNNING)
 
     def frozen(self) -> Mapping[QueryId, Stop]:
@@ -134,13 +145,19 @@ class Queries:
         programs = self.dataflow.programs
         return set(collections(programs[query] for query in found if query in programs))
 
+    def freezing_with(self, query: QueryId, is_live: Callable[[QueryId], bool]) -> Set[QueryId]:
+        """A query and those downstream of it, without those that one that is not live has frozen before."""
+        freezing = {query, *self._upstream.frozen({query: Stop(query, "stops")})}
+        frozen = self._upstream.frozen({q: Stop(q, "stopped") for q in self._upstream.read if not is_live(q)})
+        return {each for each in freezing - frozen.keys() if is_live(each)}
+
     def current(self, resumed: Set[QueryId] = frozenset()) -> dict[QueryId, Program]:
         """The running queries whose uppers follow the clock; with `resumed`, once those run as well."""
         found = self.frozen()
         if resumed:
             progress = {**self.progress, **dict.fromkeys(resumed, Progress(Status.RUNNING))}
             found = self._upstream.frozen(self._upstream.stops(progress))
-        running = {q: p for q, p in self.dataflow.programs.items() if q in resumed} | self.running()
+        running = {q: p for q, p in self.dataflow.programs.items() if q in resumed} | dict(self.running())
         return {query: program for query, program in running.items() if query not in found}
 
     def live_dependents(self, programs: Iterable[Program]) -> dict[QueryId, Program]:

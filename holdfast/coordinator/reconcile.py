@@ -66,6 +66,7 @@ class Reconciler:
         self._follower.follow(catalog)
         for entry in catalog.queries.values():
             self._start_query(entry, catalog)
+        self._starter.follow_clock()
         self._set_windows(catalog)
         self._follower.forget_unused(catalog)
         self._queries.reconciled_at = self._clock.monotonic()
@@ -139,6 +140,8 @@ class Reconciler:
         for query in [query for query in self._queries.progress if query not in wanted]:
             program = self._queries.remove(query)
             self._barriers.remove(query)
+            if program is not None and program.object in catalog.objects:
+                self._freezer.end(query)
             self._drains.add(query)
             for state, _ in program.states if program else ():
                 self._store.drop_state(state)

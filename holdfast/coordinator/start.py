@@ -83,8 +83,14 @@ class QueryStarter:
             self._begin_at_ends(program)
         if self._store.position(query).placement is Placement.LIVE:
             self._queries.set(query, Status.RUNNING)
-            if self._queries.stop(query) is None:
-                self._uppers.follow_clock(collections([program]))
+
+    def follow_clock(self) -> None:
+        """Let the uppers of all queries that run follow the clock. Once all are started: some read others.
+
+        After a crash, the uppers in the store may be from before the last reads; a query that stops now has all that
+        was committed.
+        """
+        self._uppers.follow_clock(collections(self._queries.current().values()))
 
     def _begin_at_ends(self, program: Program) -> None:
         # A table is all of its rows, whenever they came: what is read as a table is read from its start.

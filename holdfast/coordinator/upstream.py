@@ -49,6 +49,11 @@ class Upstream:
         self.catalog = catalog
         self._dependents = _dependents(catalog)
 
+    @property
+    def read(self) -> Set[QueryId]:
+        """The queries that others read."""
+        return self._dependents.keys()
+
     def stops(self, progress: Mapping[QueryId, Progress]) -> dict[QueryId, Stop]:
         """The queries that do not run, of those that others read."""
         found = {query: stop for query in self._dependents if (stop := self.stop(query, progress)) is not None}

@@ -13,6 +13,7 @@ from holdfast.coordinator.publishing import Publishing
 from holdfast.errors import HoldfastError, PlanError
 from holdfast.names import CollectionId, TopicName
 from holdfast.runtime.spark.engine import Engine, Failure
+from holdfast.runtime.store.duckdb.core import Core
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.read.select import BoundSelect
 from holdfast.sql.syntax.parse import statements
@@ -173,3 +174,47 @@ def test_what_a_query_owed_is_published_by_a_release_that_cannot_run_it(
     newer = servers.start()
     run(newer, "INSERT INTO s VALUES ('b', 5);")
     assert records(newer, sink) == [(b"a", b'{"N":8}'), (b"b", b'{"N":10}')]
+
+
+READ_TIMES = """
+CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC='{0}_in', VALUE_FORMAT='JSON', PARTITIONS=1);
+CREATE STREAM big AS SELECT id, n FROM s WHERE n > 1;
+CREATE TABLE counts WITH (RETAIN HISTORY FOR '1h') AS SELECT id, COUNT(*) AS c FROM big GROUP BY id;
+INSERT INTO s VALUES ('a', 4);
+"""
+
+
+def read_before_a_crash(servers: Servers, monkeypatch: pytest.MonkeyPatch, then: str = "") -> str:
+    """Read a table of a server, which is then killed; returns the table at that time."""
+    service = servers.start()
+    run(service, READ_TIMES.format(servers.settings.service_id))
+    servers.let_pass()
+    counts = f"counts AS OF {service._store.frontier(CollectionId('COUNTS')).upper - 1}"
+    assert rows(service, counts) == {"a": 1}
+    if then:
+        run(service, then.format(*(query.id for query in service.queries())))
+    with monkeypatch.context() as patched:
+        # As a kill leaves the store: what is only in memory is not written.
+        patched.setattr(Core, "write_frontiers", lambda _self: None)
+        servers.stop()
+    return counts
+
+
+@pytest.mark.parametrize("unbuilt", [b'"CTAS_COUNTS', b'"CSAS_BIG'])
+def test_after_a_crash_a_time_that_was_read_is_readable_also_of_a_query_that_cannot_run(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch, unbuilt: bytes
+) -> None:
+    """The table's query cannot run, or one upstream of it."""
+    counts = read_before_a_crash(servers, monkeypatch)
+    refuse_plans(monkeypatch, "its plan cannot be built", unbuilt)
+    older = servers.start()
+    assert "INCOMPATIBLE" in states(older).values()
+    assert rows(older, counts) == {"a": 1}
+
+
+@pytest.mark.parametrize("statement", ["TERMINATE {1};", "PAUSE {1};", "PAUSE {0};"])
+def test_after_a_crash_a_time_that_was_read_is_readable_also_of_a_query_that_had_stopped(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    counts = read_before_a_crash(servers, monkeypatch, statement)
+    assert rows(servers.start(), counts) == {"a": 1}

@@ -114,7 +114,7 @@ def test_an_outbox_has_the_latest_of_its_markers_whichever_lane_wrote_it(lanes, 
     main, retry = lanes(0), lanes(1)
     main.publish(STORE, [part(topic, rows(b"1", b"2"), complete=False)])
     retry.publish(STORE, [part(topic, rows(b"3"), first=2)])
-    main, retry = lanes(0), lanes(1)
+    main, _ = lanes(0), lanes(1)
     assert markers.read(STORE) == {QUERY: marker(1, 3)}
     main.publish(STORE, [part(topic, rows(b"4"), at=2)])
     lanes(0)

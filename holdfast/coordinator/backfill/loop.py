@@ -125,6 +125,8 @@ class BackfillLoop:
     def _next_slice(self) -> BackfillSlice | None:
         waiting = self._queries.with_status(Status.BUILDING)
         self._slices.cancel_all_but(waiting)
+        if not waiting:
+            return None
         followed = {end.topic for end in self._store.remap_ends()}
         ready = {
             query: program

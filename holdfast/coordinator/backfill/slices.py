@@ -225,11 +225,10 @@ class BackfillSlices:
 
     def _pending_rows(self, names: Iterable[ObjectName], dataflow: Dataflow) -> dict[ObjectName, pa.Table]:
         """The rows of streams that are still to be published."""
-        pending = sorted(self._store.pending(), key=lambda each: (each.time, each.query))
         rows: dict[ObjectName, pa.Table] = {}
         for name in names:
-            writers = {writer.query for writer in dataflow.maintainers(name)}
-            found = [self._store.pending_rows(each.query, each.time) for each in pending if each.query in writers]
+            pending = self._store.pending(writer.query for writer in dataflow.maintainers(name))
+            found = [self._store.pending_rows(each.query, each.time) for each in pending]
             if found:
                 rows[name] = as_stream(found)
         return rows

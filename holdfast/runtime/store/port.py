@@ -35,7 +35,7 @@ of the group, share it, and are found without reading others.
   those columns when ``after < ts <= upto``; a null `after` is no bound.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, NewType, Protocol
@@ -473,8 +473,8 @@ class StoreReads(Protocol):
 class StoreOutboxes(Protocol):
     """Rows that are not published yet, and where the sink topics ended."""
 
-    def pending(self) -> Sequence[PendingRows]:
-        """What is pending, by time and query, oldest first."""
+    def pending(self, of: Iterable[QueryId] | None = None) -> Sequence[PendingRows]:
+        """What is pending, of all outboxes or those of some queries, by time and query, oldest first."""
 
     def pending_rows(self, query: QueryId, time: Time) -> pa.Table:
         """``present, k0.., c0.., ts`` in the order in which they were staged."""

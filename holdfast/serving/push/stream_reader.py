@@ -56,9 +56,8 @@ class StreamReader:
         if stream.query is None:
             marks = self._store.remap_at(time)
         else:
-            writers = set(self._writers(stream.name))
-            pending = [each.time for each in self._store.pending() if each.query in writers]
-            time = Time(min(time, *(at - 1 for at in pending))) if pending else time
+            pending = self._store.pending(self._writers(stream.name))
+            time = Time(min(time, pending[0].time - 1)) if pending else time
             marks = self._store.published_ends()
         return time, {(m.topic, m.partition): m.offset for m in marks if m.topic == stream.topic}
 

@@ -98,6 +98,7 @@ def drop_collection(core: Core, id_: CollectionId) -> None:
         core.wal.apply(entries)
         del core.objects.collections[id_]
         core.changed.discard(id_)
+        core.advanced.discard(id_)
         core.pins.forget(id_)
 
 

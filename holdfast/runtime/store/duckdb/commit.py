@@ -20,7 +20,10 @@ def commit(core: Core, stage: DuckDbStage, time: Time, frozen: Set[CollectionId]
     _check_times(core, stage, time)
     for id_ in stage.large_collections():
         core.objects.collection(id_).writing = time
-    with core.changed_entries(without=stage.collections()) as entries, core.transaction(stage.connection) as run:
+    freezes = stage.freezes()
+    advanced = core.advanced if freezes or core.froze else ()
+    frontiers = core.changed_entries(advanced, without=stage.collections())
+    with frontiers as entries, core.transaction(stage.connection) as run:
         written = stage.write(time)
         entries += written.entries
         entries += [
@@ -33,6 +36,7 @@ def commit(core: Core, stage: DuckDbStage, time: Time, frozen: Set[CollectionId]
         number = core.wal.next
         core.wal.apply(entries)
         core.wal.bytes += len(changes or b"")
+        core.froze = freezes
         _apply(core, written, number, time, frozen)
 
 

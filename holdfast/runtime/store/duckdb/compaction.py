@@ -49,14 +49,16 @@ def compact(core: Core, limit: int) -> int:
 
 def advance(core: Core) -> None:
     with core.memory_lock:
+        claims = core.least_claims()
         for collection in core.objects.collections.values():
             if laws.is_building(collection.frontier):
                 continue
             wanted = max(collection.wanted, laws.implied_since(collection.frontier.upper, collection.window_ms))
-            since = laws.held_since(collection.frontier, Time(wanted), core.claims(collection.id))
+            claimed = [claims[collection.id]] if collection.id in claims else []
+            since = laws.held_since(collection.frontier, Time(wanted), claimed)
             if since != collection.frontier.since:
                 collection.frontier = Frontier(since, collection.frontier.upper)
-                core.changed.add(collection.id)
+                core.advanced.add(collection.id)
         needed = [_bound(c) for c in core.objects.collections.values() if c.keeps_history and _is_live(core, c)]
         core.wal.trim(min([core.wal.committed, *needed]))
 
@@ -89,7 +91,7 @@ def _forget_stored(core: Core, collections: Sequence[Collection], limit: int) ->
     """In one transaction; the since that allows it becomes durable with it."""
     forgotten = 0
     oldest: dict[CollectionId, Time | None] = {}
-    with core.changed_entries() as entries, core.transaction() as run:
+    with core.changed_entries([each.id for each in collections]) as entries, core.transaction() as run:
         for collection in collections:
             if forgotten < limit:
                 forgotten += _delete(run, collection, limit - forgotten)

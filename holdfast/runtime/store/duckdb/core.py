@@ -3,9 +3,9 @@
 Lock order: `write_lock`, then `memory_lock`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from threading import RLock
 
@@ -44,6 +44,9 @@ class Pins:
     def on(self, collection: CollectionId) -> list[Time]:
         return [at for pinned, at in self._pins.values() if pinned == collection]
 
+    def all(self) -> Iterable[tuple[CollectionId, Time]]:
+        return self._pins.values()
+
     def forget(self, collection: CollectionId) -> None:
         self._pins = {token: pin for token, pin in self._pins.items() if pin[0] != collection}
 
@@ -73,7 +76,16 @@ class Core:
         self.objects = Objects.read(database)
         self.pins = Pins()
         self.changed: set[CollectionId] = set()
-        """Collections whose frontiers in memory are ahead of the write-ahead log's."""
+        """Collections whose frontiers the next commit makes durable: they became readable, or their since was set."""
+        self.advanced: set[CollectionId] = set()
+        """Others whose frontiers in memory are ahead of the log's, as those of all live queries are after each tick.
+
+        Of these the log may be behind. A lesser since is right as long as no history was forgotten because of it, and
+        the uppers of live queries follow the clock from the start on. So they become durable with what depends on
+        them: changes of the collection, forgotten history, and a query that freezes.
+        """
+        self.froze = False
+        """Whether the last tick froze a query: a reader may have raised its upper meanwhile."""
         self.epoch = 0
         """Counts checkpoints: row ids that were found in an earlier epoch may have moved."""
         self.files_pinned = False
@@ -124,21 +136,30 @@ class Core:
 
     def write_frontiers(self) -> None:
         """Make the frontiers durable that are only in memory."""
-        with self.changed_entries() as entries:
+        with self.changed_entries(self.advanced) as entries:
             if entries:
                 self.write(entries)
 
     @contextmanager
-    def changed_entries(self, without: Sequence[CollectionId] = ()) -> Iterator[list[WalEntry]]:
-        """Entries of the frontiers that are only in memory; durable when the block ends without an error."""
+    def changed_entries(
+        self, advanced: Iterable[CollectionId] = (), *, without: Iterable[CollectionId] = ()
+    ) -> Iterator[list[WalEntry]]:
+        """Entries of the changed frontiers, and of those that advanced among some collections.
+
+        They are durable when the block ends without an error. The caller writes those of the collections `without`.
+        """
         with self.memory_lock:
-            changed, self.changed = self.changed, set()
-            entries = [self.objects.collection(c).entry() for c in changed if c not in without]
+            changed, moved = self.changed, self.advanced.intersection(advanced)
+            written = (changed | moved).difference(without)
+            self.changed = set()
+            self.advanced -= moved | changed
+            entries = [self.objects.collection(c).entry() for c in written]
         try:
             yield entries
         except BaseException:
             with self.memory_lock:
                 self.changed |= changed
+                self.advanced |= moved
             raise
 
     def checkpoint(self, *, beyond: int) -> bool:
@@ -162,6 +183,14 @@ class Core:
     def claims(self, collection: CollectionId) -> list[Time]:
         """The times that pins and holds need of a collection."""
         return [*self.pins.on(collection), *(hold.at for hold in self.wal.holds.values() if collection in hold.on)]
+
+    def least_claims(self) -> dict[CollectionId, Time]:
+        """The least time that pins and holds need of each collection that they are on."""
+        least: dict[CollectionId, Time] = {}
+        held = ((collection, hold.at) for hold in self.wal.holds.values() for collection in hold.on)
+        for collection, at in chain(self.pins.all(), held):
+            least[collection] = min(at, least.get(collection, at))
+        return least
 
     def readable(self, collection: CollectionId, at: Time) -> Collection:
         """The collection, when it can be read at a time."""

@@ -1,6 +1,6 @@
 """Outboxes: rows that are not published to sink topics yet."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 
 import pyarrow as pa
@@ -15,11 +15,14 @@ from holdfast.runtime.store.duckdb.statements import as_arrow
 from holdfast.runtime.store.port import EndOffset, PendingRows, Time
 
 
-def pending(core: Core) -> list[PendingRows]:
+def pending(core: Core, of: Iterable[QueryId] | None) -> list[PendingRows]:
     with core.memory_lock:
+        outboxes = core.objects.outboxes
+        chosen = outboxes.values() if of is None else [outboxes[query] for query in of if query in outboxes]
         everything = [
             PendingRows(time, outbox.query, rows)
-            for outbox in core.objects.outboxes.values()
+            for outbox in chosen
+            if outbox.written or outbox.unwritten
             for time, rows in outbox.pending.items()
         ]
     return sorted(everything, key=lambda rows: (rows.time, rows.query))

@@ -31,6 +31,7 @@ class Work:
     states: dict[StateId, Staged] = field(default_factory=dict)
     outbox: list[pa.Table | CollectionId] = field(default_factory=list)
     position: list[WalEntry] = field(default_factory=list)
+    placement: Placement | None = None
 
 
 @dataclass(slots=True)
@@ -60,6 +61,8 @@ class DuckDbStage:
         self.connection = connection
         self.work: dict[QueryId, Work] = {}
         self.remapped: list[EndOffset] = []
+        self._writers: dict[CollectionId, QueryId] = {}
+        self._state_writers: dict[StateId, QueryId] = {}
         self._epoch = core.epoch
 
     # -- staging -------------------------------------------------------------------------------------
@@ -73,7 +76,7 @@ class DuckDbStage:
         else:
             self._flush(target)
             staged = large.upsert(self.connection, target, rows)
-        self._work(query).collections[collection] = staged
+        self._add_collection(query, collection, staged)
 
     def merge(self, mergings: Sequence[StateMerge]) -> Mapping[QueryId, StoreError]:
         failures: dict[QueryId, StoreError] = {}
@@ -129,10 +132,9 @@ class DuckDbStage:
         self._add_merge(merging, merged, shown)
 
     def _add_merge(self, merging: small.ReadyMerge, merged: Staged, shown: Staged | None) -> None:
-        work = self._work(merging.query)
-        work.states[merging.state.id] = merged
+        self._add_state(merging.query, merging.state.id, merged)
         if merging.shown is not None and shown is not None:
-            work.collections[merging.shown.id] = shown
+            self._add_collection(merging.query, merging.shown.id, shown)
 
     def put(self, query: QueryId, state: StateId, rows: pa.Table, expired: pa.Table | None = None) -> None:
         self._claim_state(state)
@@ -151,7 +153,7 @@ class DuckDbStage:
             self._flush(target)
             condition = "" if expired is None else elements.in_a_span(expired)
             staged = large.put(self.connection, target, rows, expired, condition)
-        self._work(query).states[state] = staged
+        self._add_state(query, state, staged)
 
     def enqueue(self, query: QueryId, rows: pa.Table) -> None:
         outbox = self._core.objects.outbox(query)
@@ -174,7 +176,9 @@ class DuckDbStage:
         *,
         replayed_to: Time | None = None,
     ) -> None:
-        self._work(query).position += position_entries(query, ends, placement, replayed_to)
+        work = self._work(query)
+        work.position += position_entries(query, ends, placement, replayed_to)
+        work.placement = placement or work.placement
 
     def remap(self, ends: Sequence[EndOffset]) -> None:
         self.remapped.extend(ends)
@@ -190,7 +194,7 @@ class DuckDbStage:
 
     def state_delta(self, state: StateId) -> pa.Table:
         target = self._core.objects.state(state)
-        return self._delta(target, next((w.states[state] for w in self.work.values() if state in w.states), None))
+        return self._delta(target, self._merged(state))
 
     def lookup(self, collection: CollectionId, keys: pa.Table, at: Time | None = None) -> pa.Table:
         target = self._core.objects.collection(collection)
@@ -243,6 +247,13 @@ class DuckDbStage:
         """Those whose tables it writes."""
         staged = (each for work in self.work.values() for each in work.collections.items())
         return [collection for collection, rows in staged if isinstance(rows, large.StagedTable)]
+
+    def freezes(self) -> bool:
+        """Whether a live query is live no more after the tick."""
+        return any(
+            work.placement not in (None, Placement.LIVE) and self._core.wal.position(query).placement is Placement.LIVE
+            for query, work in self.work.items()
+        )
 
     def write(self, time: Time) -> Written:
         """Run the tick's statements, inside the store's transaction and under its lock."""
@@ -324,11 +335,24 @@ class DuckDbStage:
         return self._core.objects.collection(collection)
 
     def _claim_state(self, state: StateId) -> None:
-        if any(state in work.states for work in self.work.values()):
+        if self._merged(state) is not None:
             raise StoreError(f"the state {state} is already merged in this tick")
 
     def _upserted(self, collection: CollectionId) -> Staged | None:
-        return next((w.collections[collection] for w in self.work.values() if collection in w.collections), None)
+        work = self.work.get(self._writers[collection]) if collection in self._writers else None
+        return None if work is None else work.collections.get(collection)
+
+    def _merged(self, state: StateId) -> Staged | None:
+        work = self.work.get(self._state_writers[state]) if state in self._state_writers else None
+        return None if work is None else work.states.get(state)
+
+    def _add_collection(self, query: QueryId, collection: CollectionId, staged: Staged) -> None:
+        self._work(query).collections[collection] = staged
+        self._writers[collection] = query
+
+    def _add_state(self, query: QueryId, state: StateId, staged: Staged) -> None:
+        self._work(query).states[state] = staged
+        self._state_writers[state] = query
 
     def _flush(self, target: Collection | State) -> None:
         """Flush the memtable, so that the tables alone can be joined with the rows that arrive."""

@@ -1,6 +1,6 @@
 """The embedded store: one DuckDB file, one writer at a time, any number of readers."""
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -93,6 +93,8 @@ class DuckDbStore:
         self._id = id_
         self._facts = Facts(core)
         self._hold_sizes = HoldSizes(core)
+        self._layouts: Mapping[CollectionId, Layout] | None = None
+        """What `collections` returns, until one is created or dropped."""
 
     @property
     def id(self) -> StoreId:
@@ -133,6 +135,8 @@ class DuckDbStore:
     def create_collection(self, collection: CollectionId, layout: Layout, *, window_ms: int) -> None:
         with self._core.write_lock:
             catalog.create_collection(self._core, collection, layout, window_ms)
+            with self._core.memory_lock:
+                self._layouts = None
 
     def set_window(self, collection: CollectionId, window_ms: int) -> None:
         with self._core.write_lock:
@@ -141,10 +145,14 @@ class DuckDbStore:
     def drop_collection(self, collection: CollectionId) -> None:
         with self._core.write_lock:
             catalog.drop_collection(self._core, collection)
+            with self._core.memory_lock:
+                self._layouts = None
 
     def collections(self) -> Mapping[CollectionId, Layout]:
         with self._core.memory_lock:
-            return {c.id: c.layout for c in self._core.objects.collections.values()}
+            if self._layouts is None:
+                self._layouts = {c.id: c.layout for c in self._core.objects.collections.values()}
+            return self._layouts
 
     def create_state(self, state: StateId, layout: Layout) -> None:
         with self._core.write_lock:
@@ -210,9 +218,10 @@ class DuckDbStore:
                 if laws.is_building(moved.frontier):
                     start = moved.history_from
                     moved.frontier = laws.first_frontier(upper, history_from=start, written=moved.written)
-                else:
+                    self._core.changed.add(moved.id)
+                elif upper > moved.frontier.upper:
                     moved.frontier = laws.raised_upper(moved.frontier, upper)
-                self._core.changed.add(moved.id)
+                    self._core.advanced.add(moved.id)
 
     def advance_since(self, collection: CollectionId, to: Time) -> None:
         with self._core.memory_lock:
@@ -356,8 +365,8 @@ class DuckDbStore:
 
     # -- outbox --------------------------------------------------------------------------------------
 
-    def pending(self) -> Sequence[PendingRows]:
-        return outbox.pending(self._core)
+    def pending(self, of: Iterable[QueryId] | None = None) -> Sequence[PendingRows]:
+        return outbox.pending(self._core, of)
 
     def pending_rows(self, query: QueryId, time: Time) -> pa.Table:
         return outbox.pending_rows(self._core, query, time)

@@ -4,7 +4,7 @@ Every commit copies the whole contents of what it changes, so a read as of a tim
 function that evaluates the SQL expressions of merges.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import count
 from typing import Any
 from uuid import uuid4
@@ -271,10 +271,12 @@ class MemoryStore:
     def count(self, collection: CollectionId) -> int:
         return len(self.collection(collection).latest())
 
-    def pending(self) -> Sequence[PendingRows]:
+    def pending(self, of: Iterable[QueryId] | None = None) -> Sequence[PendingRows]:
+        chosen = self._outboxes.keys() if of is None else set(of)
         found = [
             PendingRows(time, q, len(rows))
             for q, outbox in self._outboxes.items()
+            if q in chosen
             for time, rows in outbox.rows.items()
         ]
         return sorted(found, key=lambda pending: (pending.time, pending.query))

@@ -31,7 +31,8 @@ def flush(core: Core, targets: Sequence[Object]) -> None:
         if isinstance(target, Collection):
             # A read that saw only older ticks must not take these rows for them.
             target.writing = max(target.writing, target.written)
-    with core.changed_entries() as moved, core.transaction() as run:
+    collections = [target.id for target in targets if isinstance(target, Collection)]
+    with core.changed_entries(collections) as moved, core.transaction() as run:
         for target in targets:
             _write(run, target)
         entries += moved
