@@ -53,7 +53,8 @@ class MarkerTopic:
         """The latest marker of each outbox of a store; of all lanes, or of one.
 
         Exact for lanes whose id was initialised since their last transaction: the broker makes a commit visible after
-        it has answered, and initialising the id waits for that. The markers of an abandoned store say nothing about another.
+        it has answered, and initialising the id waits for that. The markers of an abandoned store say nothing about
+        another.
         """
         partitions = [(self.name, number) for number in (range(LANES) if lane is None else (lane,))]
         starts, ends = self._topics.starts(partitions), self._topics.ends(partitions)
