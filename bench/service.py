@@ -12,6 +12,9 @@ from pyspark.sql import DataFrame
 
 from holdfast.app import Service, start_service
 from holdfast.config import load as load_settings
+from holdfast.jars import JarSet, fetch_jars, find_java
+from holdfast.runtime.spark.archive import spark_archive
+from holdfast.runtime.spark.session import Sessions, open_sessions
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.read.select import BoundSelect
 from holdfast.sql.syntax.parse import statements
@@ -26,6 +29,20 @@ def running(**settings: object) -> Iterator[Service]:
             yield service
         finally:
             service.stop()
+
+
+@contextmanager
+def opened_sessions() -> Iterator[Sessions]:
+    """Spark for services over Kafka in memory."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
+        settings = load_settings({"data_dir": Path(folder)}, environment={})
+        jars = fetch_jars(JarSet.SPARK, settings.jar_dir, java=find_java())
+        archive = spark_archive(settings.jar_dir, find_java(), jars)
+        sessions = open_sessions(master="local[2]", jars=jars, work_dir=settings.data_dir / "work", archive=archive)
+        try:
+            yield sessions
+        finally:
+            sessions.stop()
 
 
 def run(service: Service, sql: str) -> None:
