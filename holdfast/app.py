@@ -34,6 +34,7 @@ from holdfast.coordinator.reconcile import Reconciler
 from holdfast.coordinator.refusals import Refusals
 from holdfast.coordinator.requests import Requests
 from holdfast.coordinator.sink_records import SinkRecords
+from holdfast.coordinator.spark_exits import SparkExits
 from holdfast.coordinator.start import QueryStarter
 from holdfast.coordinator.system_tables import RowsByTable, SystemTables
 from holdfast.coordinator.tick_loop import TickLoop
@@ -190,7 +191,7 @@ class Service(facade.ServiceApi):
         consumer = kafka.consumer()
         parts.callback(consumer.close)
         limits = ReadLimits(settings, kafka.ranges)
-        intake = Intake(settings, consumer, limits)
+        intake = Intake(consumer, limits)
         follower = TopicFollower(
             store, kafka.topics, followed, intake, queries, freezer, commit, wall_clock,
             check_seconds=intervals.topic_check,
@@ -205,9 +206,11 @@ class Service(facade.ServiceApi):
         )  # fmt: skip
         refusals = Refusals(store, publishing, freezer, drains, commit, wall_clock)
         ticker = Ticker(self._engine, store, RecordDecoder(self._engine))
-        ticks = TickLoop(store, ticker, intake, queries, follower, freezer, commit)
-        slices = BackfillSlices(settings, store, uppers, kafka, limits, publishing, holds.start_of)
-        backfill = BackfillLoop(store, ticker, slices, queries, starter, freezer, commit, uppers, wall_clock, intervals)
+        ticks = TickLoop(store, ticker, intake, queries, follower, freezer, commit, SparkExits(limits))
+        slices = BackfillSlices(store, uppers, kafka, limits, publishing, holds.start_of)
+        backfill = BackfillLoop(
+            store, ticker, slices, queries, starter, freezer, commit, uppers, wall_clock, intervals, SparkExits(limits)
+        )
         self._deletions = TopicDeletions(store, kafka.topics)
         self.commands = commands = Commands(
             self._log,

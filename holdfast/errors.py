@@ -32,7 +32,7 @@
     ├── StartError              58000   the server is missing something: Java, a port, a folder, disk space
     ├── RequestTimeout          57014   the coordinator did not finish a request in time
     ├── SparkEnded              58000   Spark's process has ended
-    ├── SparkRestarted          57P01   Spark's process was replaced while a job ran; running it again helps
+    ├── SparkRestarted          57P01   Spark's process ended while a job ran; running it again helps
     ├── JobTimeout              57014   a Spark job took longer than query_timeout
     ├── BrokerEnded             58000   the embedded Kafka broker's process has ended
     ├── StoreError              58030   the store cannot be opened, or belongs to another service
@@ -346,28 +346,30 @@ class RequestTimeout(HoldfastError):
 
 
 class SparkEnded(HoldfastError):
-    """Spark's process has ended."""
+    """Spark's process has ended and does not start again."""
 
     sqlstate = "58000"
 
     def __init__(self) -> None:
         super().__init__(
             "Spark has ended",
-            detail="Its process stopped unexpectedly; the usual cause is a lack of memory.",
+            detail="Its process stopped unexpectedly, and could not be started again; the usual cause is a lack of "
+            "memory.",
             hint="No data is lost: restart the server. If this happens again, give Spark more memory "
             "(-s spark.driver.memory=4g), or lower max_bytes_per_tick.",
         )
 
 
 class SparkRestarted(HoldfastError):
-    """Spark's process was replaced, because another job could not be cancelled."""
+    """Spark's process ended while a job ran; another is started for the next job."""
 
     sqlstate = "57P01"
 
     def __init__(self) -> None:
         super().__init__(
             "Spark was restarted",
-            detail="A job took longer than query_timeout and could not be cancelled.",
+            detail="Its process ended: for lack of memory, or because a job took longer than query_timeout and could "
+            "not be cancelled.",
             hint="Run the statement again.",
         )
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.config import Settings
 from holdfast.coordinator.read_limits import Ends, Partition, ReadLimits
 from holdfast.errors import TopicChanged
 from holdfast.kafka.port import Consumer, Fetched, TopicProblem
@@ -33,8 +32,7 @@ class TickRecords:
 class Intake:
     """Follows every topic of the remap. On the coordinator's thread."""
 
-    def __init__(self, settings: Settings, consumer: Consumer, limits: ReadLimits) -> None:
-        self._small = settings.small_tick_records
+    def __init__(self, consumer: Consumer, limits: ReadLimits) -> None:
         self._consumer, self._limits = consumer, limits
         self._ends: dict[Partition, int] = {}
 
@@ -49,12 +47,13 @@ class Intake:
         if not self._ends:
             return Fetched()
         with self._rewound_on_error():
-            return self._consumer.poll(self._small, timeout)
+            return self._consumer.poll(self._limits.polled, timeout)
 
     def choose(self, polled: Fetched) -> TickRecords:
         """The records of the next tick: those polled, or, far behind, ranges for Spark to read."""
         with self._rewound_on_error():
-            if polled.records.num_rows >= self._small and sum(self._consumer.backlog().values()) > self._small:
+            small = self._limits.polled
+            if polled.records.num_rows >= small and sum(self._consumer.backlog().values()) > small:
                 return self._choose_ranges(polled)
         self._ends |= polled.positions
         refused = {topic: problem for (topic, _), problem in polled.refused.items()}

@@ -22,12 +22,52 @@ Partition = tuple[TopicName, int]
 Ends = Mapping[Partition, int]
 
 
+MAX_ROWS_AT_ONCE = 500_000
+"""Tables with up to this many rows in all are read in one slice."""
+SHRINK_FACTOR = 16
+LARGEST_DIVISOR = SHRINK_FACTOR**2
+"""How much smaller than their settings limits get at once, and at most."""
+
+
 class ReadLimits:
-    """Cuts ranges that fit in memory."""
+    """Cuts ranges that fit in memory: the limits of the settings, or less when Spark ran out of memory with those."""
 
     def __init__(self, settings: Settings, ranges: Ranges) -> None:
-        self._records, self._bytes = settings.max_records_per_tick, settings.max_bytes_per_tick
+        self._max_records, self._max_bytes = settings.max_records_per_tick, settings.max_bytes_per_tick
+        self._polled = settings.small_tick_records
         self._ranges = ranges
+        self._divisor = 1
+
+    @property
+    def polled(self) -> int:
+        """How many records a tick takes from the consumer; with more to read, Spark reads them."""
+        return max(1, self._polled // self._divisor)
+
+    def shrink(self) -> None:
+        """Read much less at a time."""
+        self._divisor = min(self._divisor * SHRINK_FACTOR, LARGEST_DIVISOR)
+
+    def grow(self) -> None:
+        """Read twice as much at a time, up to the limits of the settings."""
+        self._divisor = max(1, self._divisor // 2)
+
+    @property
+    def rows_at_once(self) -> int:
+        """Tables with more rows than this in all are read in slices of `returned_bytes`."""
+        return MAX_ROWS_AT_ONCE // self._divisor
+
+    @property
+    def returned_bytes(self) -> int:
+        """The bytes of one slice whose rows may all come back from Spark."""
+        return max(1, self._bytes // RETURNED_SHARE)
+
+    @property
+    def _records(self) -> int:
+        return max(1, self._max_records // self._divisor)
+
+    @property
+    def _bytes(self) -> int:
+        return max(1, self._max_bytes // self._divisor)
 
     def cut(self, starts: Ends, ends: Ends, *, returned: bool) -> dict[Partition, int]:
         """Where the next range of each partition ends. Smaller where the rows are `returned`, and never empty."""

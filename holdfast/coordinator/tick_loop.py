@@ -9,6 +9,7 @@ from holdfast.coordinator.commit import CommitPoint
 from holdfast.coordinator.freeze import Freezer
 from holdfast.coordinator.intake import Intake, TickRecords, as_ends, length
 from holdfast.coordinator.queries import Queries
+from holdfast.coordinator.spark_exits import SparkExits
 from holdfast.coordinator.topics.follower import TopicFollower
 from holdfast.errors import ReadError
 from holdfast.names import QueryId, TopicName
@@ -31,9 +32,10 @@ class TickLoop:
         follower: TopicFollower,
         freezer: Freezer,
         commit: CommitPoint,
+        exits: SparkExits,
     ) -> None:
         self._store, self._ticker, self._intake, self._queries = store, ticker, intake, queries
-        self._follower, self._freezer, self._commit = follower, freezer, commit
+        self._follower, self._freezer, self._commit, self._exits = follower, freezer, commit, exits
 
     def tick(self, timeout: float) -> bool:
         """One tick of the live queries. False when there was nothing to read within the timeout."""
@@ -45,7 +47,8 @@ class TickLoop:
             return False
         with metrics.TICK_SECONDS.labels("tick").time():
             try:
-                stage, outcome = self._run_queries(records)  # 3. One Spark job per depth of the dataflow.
+                with self._exits.counted():
+                    stage, outcome = self._run_queries(records)  # 3. One Spark job per depth of the dataflow.
                 self._stage_positions(stage, records, outcome)  # 4. Failed queries stop here; the rest moves on.
                 self._commit.write(stage, outcome)  # 5. The only commit point.
             except BaseException:
@@ -75,7 +78,8 @@ class TickLoop:
             self._follower.refuse(refused)
 
     def _run_queries(self, records: TickRecords) -> tuple[TickStage, Outcome]:
-        return self._ticker.run(self._queries.dataflow, self._queries.running(), TickInputs(records.topics))
+        running, inputs = self._queries.running(), TickInputs(records.topics)
+        return self._ticker.run(self._queries.dataflow, running, inputs, alone=self._exits.isolate)
 
     def _stage_positions(self, stage: TickStage, records: TickRecords, outcome: Outcome) -> None:
         """Stage the new ends of the remap, and where each failed query was before this tick."""

@@ -10,7 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, SparkRestarted
 from holdfast.names import ObjectName, QueryId
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.dataflow import Dataflow
@@ -65,11 +65,16 @@ class Ticker:
         queries: Mapping[QueryId, Program],
         inputs: TickInputs,
         inserted: InsertedRows | None = None,
+        *,
+        alone: bool = False,
     ) -> tuple[TickStage, Outcome]:
-        """Stage one tick of some queries. The caller adds the new offsets, and commits."""
+        """Stage one tick of some queries. The caller adds the new offsets, and commits.
+
+        With `alone`, each query runs in a job of its own, and one during which Spark's process ends fails.
+        """
         while True:
             stage = self._store.stage()
-            run = _Run(self._engine, dataflow, queries, inputs, stage, self._store, self._decoder)
+            run = _Run(self._engine, dataflow, queries, inputs, stage, self._store, self._decoder, alone)
             try:
                 if inserted is not None:
                     run.insert(inserted)
@@ -91,9 +96,10 @@ class _Run:
         stage: TickStage,
         reader: SqlReader,
         decoder: RecordDecoder,
+        alone: bool,
     ) -> None:
         self.engine, self.dataflow, self.queries, self.inputs, self.stage = engine, dataflow, queries, inputs, stage
-        self.reader, self.decoder = reader, decoder
+        self.reader, self.decoder, self.alone = reader, decoder, alone
         self.rows = TickRows(dataflow, inputs, stage, decoder)
         self.undecodable: dict[str, TopicInput] = {}
         self.outcome = Outcome()
@@ -127,7 +133,7 @@ class _Run:
         views = self.rows.views(chosen)
         if len(chosen) < len(planned) <= (1 + IDLE_STAGES) * len(chosen) and self.engine.prepares(views):
             chosen, views = planned, self.rows.views(planned)
-        results = self.engine.run([p.stages[i].fragment for p, i in chosen], views)
+        results = self.engine.run([p.stages[i].fragment for p, i in chosen], views, alone=self.alone)
         merges: list[tuple[Program, int, StateMerge]] = []
         window_merges: list[tuple[Program, int, MergeWindows, pa.Table]] = []
         for (program, index), rows in zip(chosen, results, strict=True):
@@ -136,7 +142,13 @@ class _Run:
             if isinstance(rows, Failure):
                 self._fail(program.query, rows.reason)
                 continue
-            good = self._without_late(program, index, self._without_bad(program, index, rows))
+            try:
+                good = self._without_late(program, index, self._without_bad(program, index, rows))
+            except SparkRestarted as error:  # Its topic's records cannot be decoded.
+                if not self.alone:
+                    raise
+                self._fail(program.query, str(error))
+                continue
             action = program.stages[index].action
             match action:
                 case MergeInto():

@@ -79,7 +79,7 @@ def fetched(*offsets: int) -> Fetched:
 
 def intake(reader: Scripted, *, small: int = 2) -> Intake:
     settings = replace(load({}, environment={}), small_tick_records=small)
-    return Intake(settings, reader, ReadLimits(settings, ranges=None))
+    return Intake(reader, ReadLimits(settings, ranges=None))
 
 
 def test_following_the_same_partitions_again_moves_no_reader():

@@ -11,6 +11,7 @@ from holdfast.coordinator.freeze import Freezer
 from holdfast.coordinator.intake import as_ends
 from holdfast.coordinator.intervals import Intervals
 from holdfast.coordinator.queries import Queries, collections
+from holdfast.coordinator.spark_exits import SparkExits
 from holdfast.coordinator.start import QueryStarter
 from holdfast.coordinator.tick_loop import count_tick
 from holdfast.coordinator.topics.known import refusal
@@ -54,10 +55,11 @@ class BackfillLoop:
         uppers: Uppers,
         clock: WallClock,
         intervals: Intervals,
+        exits: SparkExits,
     ) -> None:
         self._store, self._ticker, self._slices, self._queries = store, ticker, slices, queries
         self._starter, self._freezer, self._commit, self._uppers = starter, freezer, commit, uppers
-        self._clock, self._intervals = clock, intervals
+        self._clock, self._intervals, self._exits = clock, intervals, exits
         self._waiting: dict[QueryId, Wait] = {}
         """The queries whose topics could not be read lately."""
 
@@ -88,7 +90,9 @@ class BackfillLoop:
         dependents = self._queries.live_dependents(cut.queries.values())
         with metrics.TICK_SECONDS.labels("backfill").time():
             inputs = replace(cut.inputs, live_dependents=frozenset(dependents))
-            stage, outcome = self._ticker.run(self._queries.dataflow, {**cut.queries, **dependents}, inputs)
+            with self._exits.counted():
+                running, alone = {**cut.queries, **dependents}, self._exits.isolate
+                stage, outcome = self._ticker.run(self._queries.dataflow, running, inputs, alone=alone)
             for query in cut.queries.keys() - outcome.failed.keys():
                 stage.move(query, cut.ends, _placement_after(cut), replayed_to=cut.at)
             for query in dependents.keys() & outcome.failed.keys():

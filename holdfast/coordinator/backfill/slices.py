@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from holdfast.config import Settings
 from holdfast.coordinator.backfill.deltas import as_delta
 from holdfast.coordinator.backfill.hydration import Hydration
 from holdfast.coordinator.backfill.replay import Replay
@@ -19,14 +18,7 @@ from holdfast.coordinator.intake import as_end_offsets, as_ends, by_topic, range
 from holdfast.coordinator.outbox_batch import OutboxStore
 from holdfast.coordinator.publishing import Publishing
 from holdfast.coordinator.queries import collections
-from holdfast.coordinator.read_limits import (
-    RETURNED_SHARE,
-    SILENT_SECONDS,
-    Ends,
-    Partition,
-    ReadLimits,
-    aligned,
-)
+from holdfast.coordinator.read_limits import SILENT_SECONDS, Ends, Partition, ReadLimits, aligned
 from holdfast.coordinator.uppers import Uppers
 from holdfast.kafka.port import Kafka
 from holdfast.names import ObjectName, QueryId, TopicName
@@ -36,9 +28,6 @@ from holdfast.runtime.spark.engine import ViewInput
 from holdfast.runtime.spark.views import decoded_view
 from holdfast.runtime.store.port import EndOffset, Time
 from holdfast.runtime.tick_inputs import TickInputs
-
-MAX_ROWS_AT_ONCE = 500_000
-"""Tables with up to this many rows in all are read in one slice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +56,6 @@ class BackfillSlices:
 
     def __init__(
         self,
-        settings: Settings,
         store: OutboxStore,
         uppers: Uppers,
         kafka: Kafka,
@@ -75,7 +63,7 @@ class BackfillSlices:
         publishing: Publishing,
         history_start: Callable[[ObjectName], Time | None],
     ) -> None:
-        self._settings, self._store, self._uppers = settings, store, uppers
+        self._store, self._uppers = store, uppers
         self._kafka, self._limits, self._publishing = kafka, limits, publishing
         self.history_start = history_start
         self._replay = Replay(store)
@@ -166,7 +154,7 @@ class BackfillSlices:
         return {p: min(max(start, floors[p]), ends[p]) for p, start in starts.items()}
 
     def _read(self, ranges: Mapping[Partition, tuple[int, int]]) -> dict[TopicName, ViewInput]:
-        if sum(end - start for start, end in ranges.values()) > self._settings.small_tick_records:
+        if sum(end - start for start, end in ranges.values()) > self._limits.polled:
             return ranges_by_topic(ranges)
         wanted = {p: r for p, r in ranges.items() if r[1] > r[0]}
         return by_topic(self._kafka.ranges.read(wanted, timeout=SILENT_SECONDS)) if wanted else {}
@@ -179,9 +167,8 @@ class BackfillSlices:
         """The rows of all tables as of one time; in many slices when they are many."""
         at = self._uppers.follow_clock(collections(maintainers.values()))
         tables = {name: (m.collection, m.layout) for name, m in maintainers.items() if m.collection is not None}
-        if sum(self._store.count(collection) for collection, _ in tables.values()) > MAX_ROWS_AT_ONCE:
-            slice_bytes = self._settings.max_bytes_per_tick // RETURNED_SHARE
-            self._hydration = Hydration(self._store, together, tables, at, slice_bytes)
+        if sum(self._store.count(collection) for collection, _ in tables.values()) > self._limits.rows_at_once:
+            self._hydration = Hydration(self._store, together, tables, at, self._limits.returned_bytes)
             return _hydration_slice(self._hydration)
         rows: dict[ObjectName, pa.Table] = {}
         for name, (collection, layout) in tables.items():

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.errors import JobTimeout, KafkaError, SparkEnded, SparkRestarted
+from holdfast.errors import JobTimeout, KafkaError, SparkRestarted
 from holdfast.metrics import SPARK_SECONDS
 from holdfast.names import TopicName
 from holdfast.runtime import physical_columns as col
@@ -24,7 +24,7 @@ from holdfast.runtime.fragment import Fragment, union
 from holdfast.runtime.spark.deadlines import JobDeadlines, tasks_end
 from holdfast.runtime.spark.functions import NAMED, FunctionProblem, UserFunctions
 from holdfast.runtime.spark.prepared import Job, NotRepeatable, PreparedJobs
-from holdfast.runtime.spark.session import EXIT_SECONDS, Sessions
+from holdfast.runtime.spark.session import EXIT_SECONDS, Sessions, has_exited
 from holdfast.types import HEADERS
 
 PREPARED = SPARK_SECONDS.labels("prepared")
@@ -81,6 +81,13 @@ class Failure:
     reason: str
 
 
+ENDS_SPARK = Failure(
+    "Spark's process ended several times in a row while it ran this query, at last alone and with less to read. The "
+    "usual cause is a lack of memory: change the query with CREATE OR REPLACE, or give Spark more memory "
+    "(-s spark.driver.memory=4g). Then PAUSE and RESUME the query."
+)
+
+
 @dataclass
 class Round:
     """The views that one job can read.
@@ -112,11 +119,18 @@ class Engine:
 
     def _attach(self) -> None:
         """Start without what was prepared and registered in a JVM that has ended."""
+        self._process = self.sessions.process
         self._functions = UserFunctions()
         self._prepared = PreparedJobs(self.sessions.small, self._view_lock, self._functions, self._deadlines)
 
-    def run(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table | Failure]:
-        """The rows of each fragment. If the job fails, each fragment runs alone, so that only the faulty one fails."""
+    def run(self, fragments: Sequence[Fragment], inputs: Round, *, alone: bool = False) -> list[pa.Table | Failure]:
+        """The rows of each fragment. If the job fails, each fragment runs alone, so that only the faulty one fails.
+
+        With `alone` they do so from the start, and one that ends Spark's process fails. `SparkRestarted` otherwise: any
+        of them may have, or something else on the machine.
+        """
+        if alone:
+            return [self._run_isolated(fragment, inputs) for fragment in fragments]
         self._follow_restart()
         self.sessions.warming.end()
         if self.prepares(inputs) and len(groups := _by_user_functions(fragments)) > 1:
@@ -128,7 +142,16 @@ class Engine:
         except JobTimeout as error:
             if len(fragments) == 1:
                 return [Failure(f"{error}. {error.hint} Then PAUSE and RESUME the query.")]
+        except JOB_ERRORS as error:
+            self._raise_if_ended(error)
+            raise
         return [self.run([fragment], inputs)[0] for fragment in fragments]
+
+    def _run_isolated(self, fragment: Fragment, inputs: Round) -> pa.Table | Failure:
+        try:
+            return self.run([fragment], inputs)[0]
+        except SparkRestarted:
+            return ENDS_SPARK
 
     def _run_all(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table | Failure]:
         prepared = self._run_prepared(fragments, inputs)
@@ -251,9 +274,9 @@ class Engine:
 
     def _raise_if_ended(self, error: Exception) -> None:
         """Raise if an error is due to the end of Spark's process."""
-        if isinstance(error, PySparkException | Py4JJavaError) or not self.sessions.await_end(EXIT_SECONDS):
-            return
-        raise (SparkEnded if self.sessions.is_lost else SparkRestarted)() from error
+        answered = isinstance(error, PySparkException | Py4JJavaError)
+        if has_exited(self._process, 0 if answered else EXIT_SECONDS):
+            raise SparkRestarted from error
 
     def _open(self, session: SparkSession, inputs: Round) -> str:
         """Create the views; returns the WITH clause of those that are inlined."""
@@ -273,7 +296,7 @@ class Engine:
     def _close(self, session: SparkSession, inputs: Round) -> None:
         cached = list(inputs._cached)
         inputs._cached.clear()
-        if self.sessions.await_end(0):
+        if has_exited(self._process):
             return
         for frame in cached:
             frame.unpersist()

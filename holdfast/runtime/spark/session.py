@@ -16,7 +16,10 @@ from pyspark.sql import SparkSession
 
 from holdfast import class_archive
 from holdfast.config import SPARK_SUBMIT_OPTIONS, spark_submit_options
+from holdfast.errors import SparkEnded
 from holdfast.runtime.spark.warmup import WarmUp
+
+log = logging.getLogger(__name__)
 
 LOG_CONFIGURATION = "-Dlog4j2.configurationFile="
 EXIT_WITHOUT_MEMORY = "-XX:+ExitOnOutOfMemoryError"
@@ -92,7 +95,7 @@ class Sessions:
         self._open, self._parent = open_, parent
         self._followers: list[Sessions] = []
         self._lock = Lock()
-        self._killed = False
+        self._killed = self._stopped = self._lost = False
         self._started: Popen[bytes] | None = None
         """The process of the last JVM that has started, also after its end."""
         self._adopt()
@@ -104,44 +107,52 @@ class Sessions:
         return follower
 
     @property
-    def is_lost(self) -> bool:
-        """Whether Spark's process has exited by itself."""
-        return not self._root._killed and self.await_end(0)
+    def process(self) -> "Popen[bytes] | None":
+        """Spark's process; None if it is not ours."""
+        return self._root._started
 
-    def await_end(self, seconds: float | None = None) -> bool:
-        """Whether the Spark process exits within some seconds; without a limit, waits for it."""
-        process = self._process
-        if process is None:
-            return False
-        with suppress(TimeoutExpired):
-            process.wait(seconds)
-        return process.poll() is not None
+    @property
+    def is_lost(self) -> bool:
+        """Whether Spark's process has ended and could not be started again."""
+        return self._root._lost
+
+    def await_end(self) -> None:
+        """Wait until Spark's process has exited."""
+        if self.process is not None:
+            self.process.wait()
 
     def kill(self) -> None:
         """End Spark's process; `restart` has to follow."""
         root = self._root
-        if root._process is not None:
+        if root.process is not None:
             root._killed = True
-            root._process.kill()
+            root.process.kill()
 
     def restart(self) -> None:
-        """Start Spark again after `kill`. Does nothing if another thread has done so."""
+        """Start Spark again if its process has ended; `SparkEnded` if it does not start.
+
+        Does nothing if another thread has done so, or after `stop`.
+        """
         root = self._root
         with root._lock:
-            if not root._killed:
+            if root._lost:
+                raise SparkEnded
+            if root._stopped or not (root._killed or has_exited(root.process)):
                 return
+            log.warning("starting Spark again: its process has ended")
+            root.await_end()
+            _forget(root.large)
             try:
-                if root._process is not None:
-                    root._process.wait()
-                _forget(root.large)
                 root._adopt()
-            finally:
-                # If Spark does not start, it is lost, and the server stops.
-                root._killed = False
+            except Exception as error:
+                root._lost = True
+                raise SparkEnded from error
+            root._killed = False
 
     def stop(self) -> None:
+        self._root._stopped = True
         self.warming.join()
-        if not self.await_end(0):
+        if not has_exited(self.process):
             self.small.stop()
 
     def end(self, seconds: float) -> bool:
@@ -154,17 +165,11 @@ class Sessions:
         gateway.shutdown()
         process.stdin.close()
         SparkContext._gateway = SparkContext._jvm = None
-        with suppress(TimeoutExpired):
-            process.wait(seconds)
-        return process.poll() is not None
+        return has_exited(process, seconds)
 
     @property
     def _root(self) -> "Sessions":
         return self if self._parent is None else self._parent._root
-
-    @property
-    def _process(self) -> "Popen[bytes] | None":
-        return self._root._started
 
     def _adopt(self) -> None:
         if self._parent is not None:
@@ -181,6 +186,15 @@ class Sessions:
         self.small, self.large, self.warming = small, large, WarmUp(small)
         for follower in self._followers:
             follower._adopt()
+
+
+def has_exited(process: "Popen[bytes] | None", seconds: float = 0) -> bool:
+    """Whether a process exits within some seconds."""
+    if process is None:
+        return False
+    with suppress(TimeoutExpired):
+        process.wait(seconds)
+    return process.poll() is not None
 
 
 def _forget(session: SparkSession) -> None:

@@ -4,6 +4,7 @@ A tick's job takes hundreds of milliseconds in a cold JVM and tens in a warm one
 most jobs of ticks are prepared, but every new one has to be planned.
 """
 
+import logging
 import time
 from threading import Event, Thread
 
@@ -16,6 +17,8 @@ from holdfast.runtime.plan.formats import FormatInfo, Formats
 from holdfast.runtime.serdes.decoder import Decoder
 from holdfast.runtime.spark.prepared import Job, PreparedJobs
 from holdfast.types import HEADERS, Column, Role, Scalar, Schema
+
+log = logging.getLogger(__name__)
 
 ROUNDS, SECONDS, RUNS = 60, 30.0, 6
 """The maximum number of jobs to plan, the maximum time, and the runs of each job."""
@@ -42,6 +45,12 @@ class WarmUp:
         self._thread.join()
 
     def _run(self) -> None:
+        try:
+            self._warm_up()
+        except Exception as error:  # Spark's process may end meanwhile.
+            log.info("warm-up ended: error=%s", error)
+
+    def _warm_up(self) -> None:
         started, jobs = time.monotonic(), PreparedJobs(self._session)
         for n in range(ROUNDS):
             planned = job(n)

@@ -8,8 +8,10 @@ import pytest
 from laws import SOAK
 
 from holdfast.app import Service
-from holdfast.coordinator.backfill import hydration, slices
+from holdfast.coordinator import read_limits
+from holdfast.coordinator.backfill import hydration
 from holdfast.coordinator.backfill.hydration import Hydration, HydrationSlice
+from holdfast.coordinator.read_limits import ReadLimits
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.names import TopicName
 from holdfast.sql.syntax.parse import parse
@@ -54,9 +56,9 @@ def results(service: Service, prefix: str) -> dict[str, set]:
 
 @pytest.fixture
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "MAX_ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(read_limits, "MAX_ROWS_AT_ONCE", 3)
     monkeypatch.setattr(hydration, "PAGE", 2)
-    monkeypatch.setattr(slices, "RETURNED_SHARE", 1 << 30)
+    monkeypatch.setattr(ReadLimits, "returned_bytes", 1)
 
 
 @pytest.mark.law
@@ -88,7 +90,7 @@ def test_slices_end_as_one_does_while_the_tables_change(
     assert set(states(service).values()) == {"RUNNING"}
     change(servers, a, b, 6)
     service.run_until_idle()
-    monkeypatch.setattr(slices, "MAX_ROWS_AT_ONCE", 1_000)
+    monkeypatch.setattr(read_limits, "MAX_ROWS_AT_ONCE", 1_000)
     run(service, statements(f"{a}_whole"))
     assert set(states(service).values()) == {"RUNNING"}
     assert results(service, f"{a}_sliced") == results(service, f"{a}_whole")

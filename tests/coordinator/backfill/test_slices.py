@@ -55,7 +55,7 @@ def test_a_slice_is_smaller_where_its_rows_come_back(tmp_path, actions: list[Act
     store, topic = open_store(tmp_path), (TopicName("t"), 0)
     settings = load({"data_dir": str(tmp_path), "max_records_per_tick": 8})
     limits = ReadLimits(settings, ranges=None)
-    slices = BackfillSlices(settings, store, None, None, limits, None, history_start=lambda _name: None)
+    slices = BackfillSlices(store, None, None, limits, None, history_start=lambda _name: None)
     together = {QueryId(f"Q{i}"): program(action) for i, action in enumerate(actions)}
     assert slices._until({topic: 0}, {topic: 100}, together) == {topic: records}
     store.close()
