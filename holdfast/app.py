@@ -373,7 +373,11 @@ def start_service(settings: Settings, *, progress: Callable[[str], None] = quiet
     java = find_java(settings.java_home)
     if settings.rebuild:
         set_aside(settings.data_dir / "store")
-    store = open_store(settings.data_dir / "store", memory_limit=f"{settings.store_memory}B")
+    store = open_store(
+        settings.data_dir / "store",
+        memory_limit=f"{settings.store_memory}B",
+        max_result_bytes=settings.max_result_bytes,
+    )
     with ExitStack() as opened, ExitStack() as started:
         opened.callback(store.close)
         jars = fetch_jars(JarSet.SPARK, settings.jar_dir, java=java, ivy_settings=settings.ivy_settings)

@@ -90,6 +90,8 @@ class Settings:
     """Maximum MAX LAG of a hold."""
     hold_grace: timedelta = timedelta(minutes=10)
     """How long after a start the time that the server was down does not count toward MAX LAG."""
+    max_result_bytes: int = 256 << 20
+    """Maximum size of the result of a pull query, in memory."""
     request_timeout: timedelta = timedelta(seconds=60)
     """How long a statement waits for the coordinator."""
     transaction_idle: timedelta = timedelta(seconds=60)
@@ -254,6 +256,7 @@ SETTINGS: Mapping[str, Reader] = {
     "stop_timeout": duration,
     "max_push_queries": integer(1),
     "subscribe_max_lag": duration,
+    "max_result_bytes": size,
     "request_timeout": duration,
     "transaction_idle": duration,
     "hold_max_lag": duration,

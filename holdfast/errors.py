@@ -19,6 +19,7 @@
     ├── ReadError               55000   an object has no readable time, or not that one
     │   ├── UnreadableTime      55000   not all objects of the query can be read at the requested time
     │   ├── HoldTimeError       22023   a hold cannot be placed at that time
+    │   ├── ResultTooLarge      54000   the result of a pull query does not fit into memory
     │   └── SubscriptionLagged  54000   a subscriber fell further behind than its limit
     ├── TransactionProblem      25000   a statement that the transaction does not allow
     │   ├── NoTransaction       25P01
@@ -322,6 +323,20 @@ class StartError(HoldfastError):
     """Something that the server needs is missing or cannot be used."""
 
     sqlstate = "58000"
+
+
+class ResultTooLarge(ReadError):
+    """The result of a pull query, or what it would have to read at once, does not fit into memory."""
+
+    sqlstate = "54000"
+
+    def __init__(self, max_bytes: int, what: str = "the result of the query") -> None:
+        super().__init__(
+            f"{what} is larger than {max_bytes / 2**20:,.0f} MB",
+            detail="A pull query has all of its rows in memory at once (max_result_bytes).",
+            hint="Read fewer rows or columns with WHERE, LIMIT or an aggregate. EMIT ALL and SUBSCRIBE to a table send "
+            "all of its rows in pages, whatever their number.",
+        )
 
 
 class RequestTimeout(HoldfastError):

@@ -43,6 +43,10 @@ EXACT = (Scalar.INTEGER, Scalar.BIGINT)
 class ReadStore(Store, SqlReader, Protocol):
     """A store that evaluates SQL over its collections."""
 
+    @property
+    def max_result_bytes(self) -> int:
+        """The size of the largest result; a larger one is a `ResultTooLarge`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lookup:

@@ -12,7 +12,7 @@ from holdfast.runtime.expressions.physical import Dialect, arrow_type
 from holdfast.runtime.spark.engine import Engine, Round
 from holdfast.runtime.store.port import Time
 from holdfast.serving.pull.paths import Access, Paths, ReadStore, all_rows, names_key, paths_to
-from holdfast.serving.pull.table import rows_of
+from holdfast.serving.pull.table import check_size, rows_of
 from holdfast.serving.results import PullResult, ResultColumn
 from holdfast.serving.time.read_times import Times
 from holdfast.sql.read.pull import BoundRead
@@ -86,5 +86,6 @@ def rows_at(
         except Exception as problem:
             # Spark rejects some subqueries in expressions, with its own messages.
             raise ReadError("the query failed", detail=str(problem).strip().splitlines()[0]) from problem
+        check_size(rows, store)
     schema = pa.schema([(f"r{i}", arrow_type(column.type)) for i, column in enumerate(bound.columns)])
     return rows.select(schema.names).cast(schema)

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from holdfast.catalog.objects import Table
-from holdfast.errors import NotSupported
+from holdfast.errors import NotSupported, ResultTooLarge
 from holdfast.names import CollectionId
 from holdfast.runtime.expressions.physical import Dialect, arrow_type, duckdb_type
 from holdfast.runtime.spark.engine import Engine
-from holdfast.runtime.store.port import KeyRead, Store, Time
+from holdfast.runtime.store.port import KeyRead, Time
 from holdfast.serving.projection import Projection, on_spark
 from holdfast.serving.pull.paths import Access, Paths, ReadStore, paths_to
 from holdfast.serving.results import PullResult
@@ -36,6 +36,7 @@ def pull(bound: BoundSelect, store: ReadStore, engine: Engine, times: Times) -> 
             rows = store.evaluate(projection.select("t", Dialect.DUCKDB, limit=bound.limit), {"t": relation})
         else:
             rows = on_spark(engine, projection, rows_of(access, store, choice.time), bound.limit)
+            check_size(rows, store)
     return PullResult(projection.columns, as_declared(rows, projection), choice.time, choice.notice)
 
 
@@ -62,15 +63,26 @@ def rows_of(access: Access, store: ReadStore, at: Time) -> pa.Table:
     return read_all(store, access.collection, at) if found is None else found
 
 
-def read_all(store: Store, collection: CollectionId, at: Time) -> pa.Table:
-    """All rows of a collection. An empty result has the columns, too."""
-    pages = list(store.snapshot(collection, at))
+def read_all(store: ReadStore, collection: CollectionId, at: Time) -> pa.Table:
+    """All rows of a collection, if they are not too many. An empty result has the columns, too."""
+    pages, size = [], 0
+    for page in store.snapshot(collection, at):
+        size += page.nbytes
+        if size > store.max_result_bytes:
+            raise ResultTooLarge(store.max_result_bytes, "what the query reads")
+        pages.append(page)
     if pages:
         return pa.concat_tables(pages)
     layout = store.collections()[collection]
     fields = [(f"k{i}", arrow_type(t)) for i, t in enumerate(layout.key)]
     fields += [(f"c{i}", arrow_type(t)) for i, t in enumerate(layout.value)]
     return pa.schema([*fields, ("ts", pa.int64())]).empty_table()
+
+
+def check_size(rows: pa.Table, store: ReadStore) -> None:
+    """Refuse a result of Spark that is too large; the store checks its own."""
+    if rows.nbytes > store.max_result_bytes:
+        raise ResultTooLarge(store.max_result_bytes)
 
 
 def as_declared(rows: pa.Table, projection: Projection) -> pa.Table:

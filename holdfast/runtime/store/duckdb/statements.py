@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar, cast
 import duckdb
 import pyarrow as pa
 
-from holdfast.errors import ReadError
+from holdfast.errors import ReadError, ResultTooLarge
 
 
 def one(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...]:
@@ -50,6 +50,36 @@ def as_tuples(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()
 ) -> list[tuple[Any, ...]]:
     return list(connection.execute(sql, list(parameters) or None).fetchall())
+
+
+def as_bounded_arrow(max_bytes: int) -> Fetch[pa.Table]:
+    """As `as_arrow`, for results that are refused when they are larger."""
+
+    def fetch(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object] = ()) -> pa.Table:
+        result = cast("Any", connection)._submit(sql, list(parameters) or None, "stream", BATCH_ROWS)
+        with result.arrow_reader() as reader, _stream_errors():
+            batches: list[pa.RecordBatch] = []
+            size = 0
+            for batch in reader:
+                size += batch.nbytes
+                if size > max_bytes:
+                    raise ResultTooLarge(max_bytes)
+                batches.append(batch)
+            return pa.Table.from_batches(batches, reader.schema)
+
+    return fetch
+
+
+@contextmanager
+def _stream_errors() -> Iterator[None]:
+    """Raise DuckDB's errors as its own: those of a stream come through Arrow."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        text = str(error)
+        kinds = {"INTERRUPT": duckdb.InterruptException, "Out of Memory": duckdb.OutOfMemoryException}
+        kind = next((kind for sign, kind in kinds.items() if text.startswith(sign)), duckdb.Error)
+        raise kind(text) from error
 
 
 class Deadlines:

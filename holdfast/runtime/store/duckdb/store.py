@@ -34,7 +34,7 @@ from holdfast.runtime.store.duckdb.facts import Facts
 from holdfast.runtime.store.duckdb.holds import HoldSizes
 from holdfast.runtime.store.duckdb.relations import RelationRead
 from holdfast.runtime.store.duckdb.stage import DuckDbStage
-from holdfast.runtime.store.duckdb.statements import Deadlines, Fetch, as_arrow, as_tuples
+from holdfast.runtime.store.duckdb.statements import Deadlines, Fetch, as_bounded_arrow, as_tuples
 from holdfast.runtime.store.port import (
     ChangeRange,
     EndOffset,
@@ -62,16 +62,24 @@ BACKUP_LOG_BYTES = 1024 * 1024
 """A backup first runs a checkpoint when the log is longer than this, unless a reader prevents it."""
 
 
+MAX_RESULT_BYTES = 256 * 1024 * 1024
+"""The size of the largest result of a read, unless another limit is set."""
+
 T = TypeVar("T")
 
 
 def open_store(
-    folder: Path, *, memory_limit: str | None = None, threads: int = 2, read_timeout: float = 60.0
+    folder: Path,
+    *,
+    memory_limit: str | None = None,
+    threads: int = 2,
+    read_timeout: float = 60.0,
+    max_result_bytes: int = MAX_RESULT_BYTES,
 ) -> "DuckDbStore":
     """The store of a data folder, created if missing. One process at a time can open it."""
     database, id_ = open_database(folder, memory_limit=memory_limit, threads=threads)
     with translate_errors():
-        return DuckDbStore(Core(folder, database, open_calculator(), Deadlines(read_timeout)), id_)
+        return DuckDbStore(Core(folder, database, open_calculator(), Deadlines(read_timeout)), id_, max_result_bytes)
 
 
 def open_memory_store(*, threads: int = 2, read_timeout: float = 60.0) -> "DuckDbStore":
@@ -88,9 +96,10 @@ class DuckDbStore:
     hold neither, but pin their time.
     """
 
-    def __init__(self, core: Core, id_: StoreId) -> None:
+    def __init__(self, core: Core, id_: StoreId, max_result_bytes: int = MAX_RESULT_BYTES) -> None:
         self._core = core
         self._id = id_
+        self.max_result_bytes = max_result_bytes
         self._facts = Facts(core)
         self._hold_sizes = HoldSizes(core)
         self._layouts: Mapping[CollectionId, Layout] | None = None
@@ -333,7 +342,7 @@ class DuckDbStore:
         return read.count(self._core, self._core.objects.collection(collection))
 
     def evaluate(self, sql: str, relations: Mapping[str, Relation], parameters: Sequence[object] = ()) -> pa.Table:
-        return self._evaluate(sql, relations, parameters, as_arrow)
+        return self._evaluate(sql, relations, parameters, as_bounded_arrow(self.max_result_bytes))
 
     def evaluate_tuples(
         self, sql: str, relations: Mapping[str, Relation], parameters: Sequence[object] = ()
