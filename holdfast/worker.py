@@ -1,4 +1,4 @@
-"""Threads that outlive their failures."""
+"""A thread that repeats its work, and retries after a failure."""
 
 import logging
 from collections.abc import Callable
@@ -32,11 +32,11 @@ class Worker:
         self._thread.start()
 
     def wake(self) -> None:
-        """Have `work` called soon. A pause after a failure goes on."""
+        """Call `work` soon. This does not shorten the pause after a failure."""
         self._wake.set()
 
     def stop(self, timeout: float | None = None) -> None:
-        """End after the call that is running, or after one more that was asked for; waits for that up to `timeout`."""
+        """End after the current call and one last requested call. Waits up to `timeout` seconds for the thread."""
         self._stopping.set()
         self._wake.set()
         if self._thread.is_alive():

@@ -39,7 +39,7 @@ def end_started_processes() -> Iterator[None]:
 def ended_after(limit: timedelta) -> Iterator[None]:
     """End this process and its children with status 1 if the block takes longer than a limit.
 
-    What is committed is durable, so that the next start goes on as after a kill.
+    What is committed is durable, so the next start continues as after a kill.
     """
     timer = Timer(limit.total_seconds(), _exit, [limit])
     timer.name, timer.daemon = "stop-timeout", True
@@ -53,7 +53,7 @@ def ended_after(limit: timedelta) -> Iterator[None]:
 def _exit(limit: timedelta) -> None:
     log.critical("server did not stop in time, and is ended: stop_timeout=%gs", limit.total_seconds())
     try:
-        # Without waiting for them: a stop that goes on once its job has failed must not race with this exit.
+        # Without waiting for them: a stop that continues once its job has failed must not race with this exit.
         for child in psutil.Process().children(recursive=True):
             with suppress(psutil.NoSuchProcess):
                 child.kill()

@@ -1,4 +1,4 @@
-"""What the coordinator is doing, for those who wait for it."""
+"""The current activity of the coordinator, for requests that wait for it and for the health check."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,20 +6,20 @@ from contextlib import contextmanager
 from holdfast.wall_clock import WallClock
 
 SHOWN_SECONDS = 5.0
-"""What takes less is not worth a message."""
+"""Shorter activities are not shown."""
 
 
 class Activity:
-    """What the coordinator's thread does now, and for how long. It writes, any thread reads; neither waits."""
+    """The current activity of the coordinator's thread and its duration. Any thread may read it without waiting."""
 
     def __init__(self, clock: WallClock, *, limit: float) -> None:
-        """After `limit` seconds, whatever it does is a problem."""
+        """An activity longer than `limit` seconds counts as stuck."""
         self._clock, self._limit = clock, limit
         self._current: tuple[str, float] | None = None
 
     @contextmanager
     def of(self, what: str) -> Iterator[None]:
-        """The block is what it does."""
+        """Make `what` the current activity while the block runs."""
         before, self._current = self._current, (what, self._clock.monotonic())
         try:
             yield
@@ -27,11 +27,11 @@ class Activity:
             self._current = before
 
     def busy(self) -> str | None:
-        """What keeps it busy, if that takes long enough to be shown."""
+        """The current activity, if it has lasted long enough to be shown."""
         return self._longer_than(SHOWN_SECONDS)
 
     def stuck(self) -> str | None:
-        """What keeps it busy, if that takes longer than requests wait."""
+        """The current activity, if it has lasted longer than the limit."""
         return self._longer_than(self._limit)
 
     def _longer_than(self, seconds: float) -> str | None:

@@ -37,7 +37,7 @@ class Drains:
         """Give up the rows of a query whose topic refuses them; False when it does not drain."""
         if query not in self._queries:
             return False
-        log.error("rows of a dropped query are lost: query=%s rows=%d %s", query, self.pending(query), reason)
+        log.error("rows of a dropped query are lost: query=%s rows=%d reason=%s", query, self.pending(query), reason)
         self._forget(query)
         return True
 

@@ -23,6 +23,7 @@ from holdfast.errors import HoldTimeError, ReadError
 from holdfast.names import CollectionId, HoldId, ObjectName
 from holdfast.runtime.progress import Status
 from holdfast.runtime.store.port import RetainedHistory, Store, StoredHold, Time
+from holdfast.sql.literals.duration import duration_text
 from holdfast.sql.literals.moment import Moment
 from holdfast.wall_clock import WallClock
 
@@ -230,7 +231,7 @@ class Holds:
     def _check_lag(self, hold: Hold) -> None:
         if hold.max_lag_ms > self._ceiling_ms:
             raise HoldTimeError(
-                f"MAX LAG must be at most {self._ceiling_ms} ms",
+                f"MAX LAG must be at most {duration_text(self._ceiling_ms)}",
                 hint="The setting hold_max_lag is the ceiling of this server.",
             )
 

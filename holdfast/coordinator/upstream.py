@@ -41,8 +41,8 @@ def _stop_of(query: QueryId, progress: Progress) -> Stop | None:
 class Upstream:
     """The queries of a catalog by what they read from each other.
 
-    It is that of the catalog, because a query that this release cannot build has no program. An object whose query was
-    terminated stays as it is: what reads it goes on.
+    Built from the catalog, because a query that this release cannot build has no program. An object whose query was
+    terminated does not change any more, and does not freeze the queries that read it.
     """
 
     def __init__(self, catalog: Catalog = EMPTY) -> None:

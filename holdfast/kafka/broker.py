@@ -225,7 +225,7 @@ class EmbeddedBroker:
         try:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            log.warning("embedded broker killed: it did not end within %.0f s", STOP_SECONDS)
+            log.warning("embedded broker did not stop in time, and is killed: seconds=%.0f", STOP_SECONDS)
             process.kill()
             process.wait()
         assert process.stdin is not None
@@ -264,7 +264,7 @@ class EmbeddedBroker:
                 f"port {port} of the embedded Kafka broker is in use",
                 hint=f"Choose another with --broker-port, or use the Kafka that runs there: --kafka {LOOPBACK}:{port}.",
             )
-        log.warning("embedded broker uses another port: port %d is in use", port)
+        log.warning("embedded broker uses another port: in_use=%d", port)
         return free_port()
 
     def _write_configuration(self, identity: Identity) -> None:

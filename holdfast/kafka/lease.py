@@ -139,7 +139,7 @@ class TopicLease:
         try:
             self._write("release")
         except KafkaError as cause:
-            log.warning("lease not released; it will expire: %s", cause)
+            log.warning("lease not released, it will expire: error=%s", cause)
 
     def beat(self) -> bool:
         """Renew the lease, or say in `problem` why that failed; False when it is lost."""
@@ -182,7 +182,7 @@ class TopicLease:
 
     def _report(self, problem: str) -> None:
         if problem != self.problem:
-            log.warning("lease not renewed, retrying: %s", problem)
+            log.warning("lease not renewed, retrying: error=%s", problem)
         self.problem = problem
 
     def _write(self, kind: str) -> LeaseEntry:

@@ -145,7 +145,7 @@ class Backups:
 
     def _abandon(self, id_: str) -> None:
         if self.end(id_):
-            log.warning("backup abandoned: no keep-alive for %.0f s", SECONDS)
+            log.warning("backup abandoned, no keep-alive: seconds=%.0f", SECONDS)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

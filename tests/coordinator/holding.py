@@ -1,9 +1,6 @@
 """Tables with holds, and a clock that the test advances."""
 
-from datetime import timedelta
 from pathlib import Path
-
-from runtime.driver import SETTINGS
 
 from holdfast.catalog.snapshot import Catalog
 from holdfast.coordinator.holds import Holds
@@ -20,7 +17,6 @@ from tests.serving.reading import Reading, plain
 WINDOW = INTERVALS.window_ms
 START = WINDOW + 1_000
 """The time at which the compaction window begins to advance."""
-CEILING = SETTINGS.hold_max_lag // timedelta(milliseconds=1)
 
 
 class World:

@@ -99,7 +99,7 @@ def test_what_is_downstream_of_a_paused_query_is_frozen_with_it(service: Service
     assert found["GOOD"].upper > frozen_at["GOOD"].upper
     since = found["BAD"].upper - 1
     for name, kind in (("BAD", "table"), ("NAMED", "table"), ("DEEP", "materialized view")):
-        notice = f'{kind} "{name}" is not kept current since {since}: query {big} upstream of it is paused'
+        notice = f'{kind} "{name}" has been frozen since {since}: query {big} upstream of it is paused'
         assert read(service, f"SELECT * FROM {name};").notice == notice
         with pytest.raises(UnreadableTime, match="could not find a valid timestamp"):
             read(service, f"SELECT * FROM {name} AS OF {since + 1};")
@@ -202,7 +202,7 @@ def test_what_is_downstream_of_a_failed_query_is_frozen_before_the_tick_that_lef
     check_agreement(service)
     since, big = frontiers(service)["DEEP"].upper - 1, ids(service)["BIG"]
     assert read(service, "SELECT * FROM deep;").notice == (
-        f'materialized view "DEEP" is not kept current since {since}: query {big} upstream of it stopped: on purpose'
+        f'materialized view "DEEP" has been frozen since {since}: query {big} upstream of it stopped: on purpose'
     )
     run(service, "INSERT INTO s (id, n) VALUES ('a', 4);")
     check_agreement(service)

@@ -118,7 +118,7 @@ def test_what_a_time_was_decided_by_is_explained(reading):
         'object "T":\n'
         f"                    since: {reading.store.frontier(CollectionId('T')).since}\n"
         f"                    upper: {first + 1}\n"
-        "             kept current: true\n"
+        "                   frozen: false\n"
     )
 
 

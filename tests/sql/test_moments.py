@@ -1,7 +1,7 @@
 import pytest
 
 from holdfast.errors import BadTime
-from holdfast.sql.literals.duration import duration_ms
+from holdfast.sql.literals.duration import duration_ms, duration_text
 from holdfast.sql.literals.moment import BoundAsOf, Moment, bind_as_of
 from holdfast.sql.syntax.parse import parse_select
 
@@ -94,6 +94,13 @@ def test_a_time_that_is_none_says_how_to_write_one():
 )
 def test_durations(text, milliseconds):
     assert duration_ms(text) == milliseconds
+
+
+@pytest.mark.parametrize("text", ["7 days", "1 day 6 hours", "1 hour 1 minute 1 second", "250 milliseconds"])
+def test_a_duration_is_written_as_it_is_read(text):
+    milliseconds = duration_ms(text)
+    assert milliseconds is not None
+    assert duration_text(milliseconds) == text
 
 
 @pytest.mark.parametrize(

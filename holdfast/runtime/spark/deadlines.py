@@ -55,7 +55,7 @@ class JobDeadlines:
 
     @contextmanager
     def over(self, cancel: Callable[[], None]) -> Iterator[None]:
-        """Call `cancel` when the block takes longer than the limit, and end Spark if it still goes on.
+        """Call `cancel` when the block takes longer than the limit, and end Spark if it still runs.
 
         Raises `JobTimeout` when the block fails after that.
         """
@@ -124,7 +124,7 @@ def _cancel(cancel: Callable[[], None]) -> None:
 
 
 def tasks_end(context: SparkContext, group: str) -> bool:
-    """Whether the tasks of a cancelled job group end soon: the job ends at once, its tasks may go on."""
+    """Whether the tasks of a cancelled job group end soon: the job ends at once, its tasks may run on."""
     deadline = time.monotonic() + GRACE_SECONDS
     while _has_tasks(context, group):
         if time.monotonic() > deadline:

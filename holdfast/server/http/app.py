@@ -349,7 +349,7 @@ def family(path: str) -> str:
 async def on_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)
     if error.status >= 500:
-        log.error("request failed method=%s path=%s: %s", request.method, request.url.path, error, exc_info=error)
+        log.error("request failed: method=%s path=%s error=%s", request.method, request.url.path, error, exc_info=error)
     return problem_response(error)
 
 
@@ -379,5 +379,5 @@ async def on_http(request: Request, error: Exception) -> Response:
 
 async def on_unexpected(request: Request, error: Exception) -> Response:
     problem = Problem(Code.SERVER_ERROR, "the request failed inside the server", hint="See the server's log.")
-    log.error("request failed method=%s path=%s", request.method, request.url.path, exc_info=error)
+    log.error("request failed: method=%s path=%s", request.method, request.url.path, exc_info=error)
     return problem_response(problem)

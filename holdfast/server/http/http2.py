@@ -76,7 +76,7 @@ class Http2Protocol(asyncio.Protocol):
             for event in self.connection.receive_data(data):
                 self._handle(event)
         except h2.exceptions.ProtocolError as error:
-            log.info("HTTP/2 protocol error by a client: %s", error)
+            log.info("HTTP/2 connection closed after a protocol error of the client: error=%s", error)
             self.flush()
             self._transport.close()
             return
@@ -226,7 +226,7 @@ class Http2Stream:
         try:
             await app(scope, self.receive, self.send)
         except Exception:
-            log.exception("request failed method=%s path=%s", scope["method"], scope["path"])
+            log.exception("request failed: method=%s path=%s", scope["method"], scope["path"])
         finally:
             if not self.responded and not self._disconnected:
                 self._reset()

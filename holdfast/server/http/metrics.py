@@ -31,7 +31,7 @@ class ServiceCollector(Collector):
                 yield from collect()
             except HoldfastError as error:
                 # Kafka may be unavailable, which `holdfast_healthy` shows; the other metrics are still exposed.
-                log.info("failed to collect a metric: %s", error)
+                log.info("metric not collected: error=%s", error)
 
     def _health(self) -> Iterator[GaugeMetricFamily]:
         healthy = GaugeMetricFamily("holdfast_healthy", "1 if a part of the server works, else 0", labels=["part"])

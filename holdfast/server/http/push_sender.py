@@ -91,7 +91,7 @@ class PushSender:
         except HoldfastError as error:
             yield self.framing.error(Problem(code_of(error), error).body)
         except Exception:
-            log.exception("push query failed id=%s", self.push.id)
+            log.exception("push query failed: id=%s", self.push.id)
             problem = Problem(Code.SERVER_ERROR, "the query failed inside the server", hint="See the server's log.")
             yield self.framing.error(problem.body)
         yield self.framing.end(message)

@@ -23,7 +23,7 @@ class Decider(StrEnum):
     """What decided the chosen time."""
 
     NOW = "the latest final time"
-    FROZEN = "the upper of an object that is not kept current"
+    FROZEN = "the upper of a frozen object"
     AS_OF = "AS OF"
     SINCE = "the greatest since"
 
@@ -45,7 +45,7 @@ class Bounds:
     @property
     def notice(self) -> str:
         """The NOTICE of a read of a frozen object."""
-        return f'{self.kind} "{self.name}" is not kept current since {self.frontier.upper - 1}: {self.frozen}'
+        return f'{self.kind} "{self.name}" has been frozen since {self.frontier.upper - 1}: {self.frozen}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +97,13 @@ def explain_choice(choice: TimeChoice, now: Time) -> str:
         f"           can answer now: {str(choice.time <= now).lower()}",
     ]
     for bounds in choice.bounds:
-        since = f"false, since {bounds.frontier.upper - 1}: {bounds.frozen}"
+        frozen = f"since {bounds.frontier.upper - 1}: {bounds.frozen}" if bounds.frozen else "false"
         lines += [
             "",
             f'object "{bounds.name}":',
             f"                    since: {bounds.frontier.since}",
             f"                    upper: {bounds.frontier.upper}",
-            f"             kept current: {since if bounds.frozen else 'true'}",
+            f"                   frozen: {frozen}",
         ]
     return "\n".join(lines) + "\n"
 

@@ -10,6 +10,7 @@ UNITS_MS = {
     **dict.fromkeys(("d", "day", "days"), 86_400_000),
     **dict.fromkeys(("w", "week", "weeks"), 7 * 86_400_000),
 }
+_TEXT_UNITS = [(name, UNITS_MS[name]) for name in ("day", "hour", "minute", "second", "millisecond")]
 EXAMPLES = "Write it as '1h', '90 minutes' or '1 day 6 hours'."
 
 _CLOCK = r"(?P<h>\d{1,9}):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d)(?:\.(?P<ms>\d{1,3}))?)?"
@@ -32,3 +33,13 @@ def duration_ms(text: str) -> int | None:
             total += seconds * 1_000 + int((part["ms"] or "0").ljust(3, "0"))
         at = part.end()
     return sign * round(total)
+
+
+def duration_text(ms: int) -> str:
+    """A positive duration as `duration_ms` reads it: `1 day 6 hours`."""
+    parts = []
+    for name, unit in _TEXT_UNITS:
+        number, ms = divmod(ms, unit)
+        if number:
+            parts.append(f"{number} {name}{'' if number == 1 else 's'}")
+    return " ".join(parts)

@@ -69,16 +69,16 @@ class GroupsMachine(RuleBasedStateMachine):
     @initialize(
         largest_small=st.sampled_from([0, 2, 2_000]),
         loaded=st.sampled_from([0, 10_000]),
-        remembered=st.sampled_from([0, 3, 10_000]),
+        loaded_elements=st.sampled_from([0, 3, 10_000]),
         flushed=st.sampled_from([2, 256]),
         memory=st.sampled_from([1, 3, 1_000]),
     )
-    def open(self, largest_small: int, loaded: int, remembered: int, flushed: int, memory: int) -> None:
+    def open(self, largest_small: int, loaded: int, loaded_elements: int, flushed: int, memory: int) -> None:
         # Ticks of both sizes, on tables that are read whole, by group or by key, flushed soon or late.
         self.patched = pytest.MonkeyPatch()
         self.patched.setattr(stage_, "SMALL", largest_small)
         self.patched.setattr(small, "LOADED", loaded)
-        self.patched.setattr(elements, "LEARNT", remembered)
+        self.patched.setattr(elements, "LOADED_ELEMENTS", loaded_elements)
         self.patched.setattr(compaction, "FLUSHED_TICKS", flushed)
         self.patched.setattr(core.Core, "allowance", lambda _: memory)
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-groups-"))
@@ -243,7 +243,7 @@ def test_layouts_with_groups_are_found_again(tmp_path):
     store.close()
 
 
-def test_rows_that_memory_knows_stay_known_while_others_are_learnt(any_store, monkeypatch):
+def test_rows_in_memory_stay_there_while_others_are_loaded(any_store, monkeypatch):
     monkeypatch.setattr(small, "LOADED", 0)
     monkeypatch.setattr(core.Core, "allowance", lambda _: 2)
     rows = upserts(LAYOUTS[LAST], *(((i,), (str(i),), i) for i in range(8)))

@@ -132,7 +132,7 @@ def test_a_table_whose_query_stopped_is_read_where_it_stopped_with_a_notice(read
     result = reading.pull("SELECT id, n FROM t;")
     assert (plain(result.rows), result.time) == ([("a", 1)], stopped)
     why = "its query TABLE_T stopped: out of memory"
-    assert result.notice == f'table "T" is not kept current since {stopped}: {why}'
+    assert result.notice == f'table "T" has been frozen since {stopped}: {why}'
 
 
 def test_a_table_that_is_being_built_is_waited_for_then_told(reading, monkeypatch):

@@ -38,7 +38,7 @@ def test_a_plain_read_takes_the_latest_final_time():
 def test_an_object_that_is_not_kept_current_holds_a_plain_read_back():
     choice = choose([A, B, STOPPED], Time(300))
     assert (choice.time, choice.decided, choice.by) == (199, Decider.FROZEN, "S")
-    assert choice.notice == 'table "S" is not kept current since 199: its query was terminated'
+    assert choice.notice == 'table "S" has been frozen since 199: its query was terminated'
 
 
 def test_as_of_takes_exactly_that_time():

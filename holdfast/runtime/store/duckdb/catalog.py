@@ -160,7 +160,7 @@ def extend_collection(core: Core, known: Collection, layout: Layout) -> None:
     _check(known.layout, layout, known.id)
     flush(core, [known])
     made = Collection(known.id, core.objects.next_number, layout, known.window_ms)
-    made.recall(known.entry().numbers)
+    made.restore(known.entry().numbers)
     made.wanted, made.oldest, made.writing = known.wanted, known.oldest, known.writing
     entries = [made.entry(), *_numbers(core, known.number, made.number)]
     rows = ["k", "seq", *names("k", layout.key), *names("c", known.layout.value), "ts", "since"]

@@ -7,8 +7,7 @@ from holdfast.names import CollectionId
 from holdfast.runtime.store import frontier as laws
 from holdfast.runtime.store.duckdb.core import Core
 from holdfast.runtime.store.duckdb.disk.wal import WalEntry
-from holdfast.runtime.store.duckdb.memtable import changes as journal
-from holdfast.runtime.store.duckdb.memtable.changes import apply
+from holdfast.runtime.store.duckdb.memtable.changes import apply, encode
 from holdfast.runtime.store.duckdb.memtable.delta import Counts
 from holdfast.runtime.store.duckdb.objects import Collection, Outbox, State
 from holdfast.runtime.store.duckdb.stage import DuckDbStage, Written
@@ -30,7 +29,7 @@ def commit(core: Core, stage: DuckDbStage, time: Time, frozen: Set[CollectionId]
             _after(core.objects.collection(id_), counts, time, is_frozen=id_ in frozen)
             for id_, counts in written.collections.items()
         ]
-        changes = journal.encode(written.parts) if written.parts else None
+        changes = encode(written.parts) if written.parts else None
         core.wal.write(run, entries, time=time, changes=changes)
     with core.memory_lock:
         number = core.wal.next

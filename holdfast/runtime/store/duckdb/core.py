@@ -69,7 +69,7 @@ class Core:
         """Over Arrow tables alone."""
         self.lookups = PreparedStatements(database)
         self.write_lock = RLock()
-        """Held over every transaction that writes: ticks, flushes, compaction and facts never meet."""
+        """Held during every transaction that writes: ticks, flushes, compaction and facts exclude each other."""
         self.memory_lock = RLock()
         """Guards what is in memory. Never held while DuckDB works, so that readers do not wait for a tick."""
         self.wal, changes = WriteAheadLog.read(database)
@@ -78,11 +78,11 @@ class Core:
         self.changed: set[CollectionId] = set()
         """Collections whose frontiers the next commit makes durable: they became readable, or their since was set."""
         self.advanced: set[CollectionId] = set()
-        """Others whose frontiers in memory are ahead of the log's, as those of all live queries are after each tick.
+        """Other collections whose frontiers in memory are ahead of the log's, as after each tick of a live query.
 
-        Of these the log may be behind. A lesser since is right as long as no history was forgotten because of it, and
-        the uppers of live queries follow the clock from the start on. So they become durable with what depends on
-        them: changes of the collection, forgotten history, and a query that freezes.
+        The log may lag: a lower since is still correct while no history was forgotten because of it, and after a start
+        the uppers of live queries follow the clock anyway. These frontiers become durable with what depends on them:
+        changes of the collection, forgotten history, and a query that freezes.
         """
         self.froze = False
         """Whether the last tick froze a query: a reader may have raised its upper meanwhile."""
@@ -91,7 +91,7 @@ class Core:
         self.files_pinned = False
         """While a backup copies the files, DuckDB's log may only grow and no checkpoint may run."""
         for collection in self.objects.collections.values():
-            collection.recall(self.wal.collections[collection.id])
+            collection.restore(self.wal.collections[collection.id])
         self._replay(changes)
 
     def _replay(self, changes: Sequence[LoggedTick]) -> None:

@@ -12,12 +12,12 @@ _FULL = ("no space left on device", "disk quota exceeded", "file size limit", "m
 
 
 def translate(problem: duckdb.Error) -> StoreError:
-    """What a failure of the store means, and what to do about it."""
+    """The store's error, with a hint on what to do."""
     text = str(problem)
     # DuckDB does nothing more after what it calls fatal.
     fatal = isinstance(problem, duckdb.FatalException) or "database has been invalidated" in text
     if any(sign in text.lower() for sign in _FULL):
-        then = "start the server again" if fatal else "the server goes on by itself"
+        then = "start the server again" if fatal else "the server continues without a restart"
         return (StoreEnded if fatal else StoreError)(
             "the disk of the data folder is full",
             detail=_first_line(text),

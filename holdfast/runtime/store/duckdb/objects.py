@@ -118,7 +118,7 @@ class Collection:
         )
         return WalEntry("collection", self.id, numbers=numbers)
 
-    def recall(self, numbers: tuple[int, ...]) -> None:
+    def restore(self, numbers: tuple[int, ...]) -> None:
         since, upper, start, written, self.next_seq = numbers
         self.frontier = Frontier(Time(since), Time(upper))
         self.history_from = Time(start - 1) if start else None

@@ -55,7 +55,7 @@ def read_pages(core: Core, collection: Collection, at: Time, size: PageSize) -> 
 
 
 def read_changes(core: Core, collection: Collection, after: Time, to: Time, keys: KeyRange | None = None) -> pa.Table:
-    """What a change led to is what the key's next change superseded, or what is current."""
+    """The row after a change is the one that the key's next change superseded, or the current one."""
     layout, contents = collection.layout, Contents.of(core, collection)
     key, value = names("k", layout.key), names("c", layout.value)
     before = [*renamed("h", value, names("b", layout.value)), "h.ts AS b_ts"]

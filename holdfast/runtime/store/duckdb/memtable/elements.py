@@ -21,8 +21,8 @@ from holdfast.runtime.store.duckdb.statements import as_arrow, one
 from holdfast.runtime.store.port import Period
 from holdfast.runtime.store.schemas import names
 
-LEARNT = 10_000
-"""The most elements that memory takes from the table at once."""
+LOADED_ELEMENTS = 10_000
+"""The most elements that memory loads from the table at once."""
 
 
 # -- small ticks -------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def _find(core: Core, state: State, keys: Sequence[Any], group: Sequence[pa.Chun
         state.memtable.limit(core.allowance())
         unknown = state.memtable.unknown_elements(keys, groups)
     if unknown:
-        small.learn(core, state, unknown)
+        small.load(core, state, unknown)
     with core.memory_lock:
         return state.memtable.of(keys)
 
@@ -77,29 +77,29 @@ def lookup_groups(core: Core, state: State, asked: pa.Table, within: Period | No
 
 
 def _read_groups(core: Core, state: State, groups: list[Any], within: Period | None) -> pa.Table | None:
-    """What the table has of groups and memory knows nothing about; None when memory has taken it."""
+    """What the table has of groups and memory knows nothing about; None when memory has loaded it."""
     if not state.memtable.tables_tried and _rows(core, state) <= min(small.LOADED, core.allowance()):
         rows = _select(core, state, f"SELECT {{shown}} FROM {state.table} t")
         with core.memory_lock:
-            state.memtable.learn(rows, everything=True)
+            state.memtable.load(rows, everything=True)
         return None
     asked = pa.table({"g": pa.array(groups, _table_schema(state).field("g").type)})
     sql = f"SELECT {{shown}} FROM asked x JOIN {state.table} t ON t.g = x.g"
     few = len(groups) <= small.SMALL
     if few or within is None:
-        # Whole groups serve the next ticks too, unless they are so large that memory does not take them.
-        limit = "" if within is None else f" LIMIT {LEARNT + 1}"
+        # Whole groups serve the next ticks too, unless they are too large for memory.
+        limit = "" if within is None else f" LIMIT {LOADED_ELEMENTS + 1}"
         rows = _select(core, state, sql + limit, asked, again=few)
         with core.memory_lock:
-            if rows.num_rows + len(groups) <= min(LEARNT, core.allowance()):
-                state.memtable.learn_groups(groups, rows)
+            if rows.num_rows + len(groups) <= min(LOADED_ELEMENTS, core.allowance()):
+                state.memtable.load_groups(groups, rows)
                 return None
             if within is None:
-                return state.memtable.lacks(rows)
+                return state.memtable.unknown_rows(rows)
     assert within is not None
     rows = _select(core, state, f"{sql} AND t.ts BETWEEN {within[0]} AND {within[1]}", asked)
     with core.memory_lock:
-        return state.memtable.lacks(rows)
+        return state.memtable.unknown_rows(rows)
 
 
 def _select(core: Core, state: State, sql: str, asked: pa.Table | None = None, *, again: bool = False) -> pa.Table:
@@ -146,7 +146,7 @@ def spans(core: Core, state: State, asked: pa.Table) -> pa.Table:
         sql = f"{_spans_sql(asked, state.table, stored.names)} AND t.ts <= {latest}"
         read = schemas.fit(as_arrow(cursor, sql), stored)
     with core.memory_lock:
-        read = state.memtable.lacks(read)
+        read = state.memtable.unknown_rows(read)
     flags = [pa.repeat(pa.scalar(flag), read.num_rows) for flag in (True, True, False)]
     read = pa.Table.from_arrays([*read.columns, *flags], schema=schema)
     return pa.concat_tables([schemas.fit(found, schema), read])

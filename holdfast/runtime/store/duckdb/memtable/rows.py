@@ -97,28 +97,28 @@ class Memtable:
         rows = self._rows
         return rows.filter(pc.and_(rows.column("present"), pc.less_equal(rows.column("ts"), ts)))
 
-    def lacks(self, rows: pa.Table) -> pa.Table:
-        """Those of the tables' rows about whose keys nothing is known here."""
+    def unknown_rows(self, rows: pa.Table) -> pa.Table:
+        """The rows, read from the tables, whose keys are not here."""
         unknown = [key not in self._positions for key in rows.column("k").to_pylist()]
         return rows if all(unknown) else rows.filter(pa.array(unknown, pa.bool_()))
 
-    def learn_groups(self, groups: Sequence[Any], rows: pa.Table) -> None:
-        """Take the rows of whole groups."""
+    def load_groups(self, groups: Sequence[Any], rows: pa.Table) -> None:
+        """Add the rows of whole groups."""
         assert self._groups is not None
-        self.learn(self.lacks(rows))
+        self.load(self.unknown_rows(rows))
         self._groups.whole.update(groups)
 
     def of(self, keys: Sequence[Any]) -> pa.Table:
         """The row of each key; nulls where there is none."""
         positions = list(map(self._positions.get, keys))
-        # Arrow copies the chunks that it takes from; the rows that were learnt last are the last ones.
+        # Arrow copies the chunks that it takes from; the rows loaded last are the last ones.
         known = [position for position in positions if position is not None]
         first, last = min(known, default=0), max(known, default=-1)
         within = [None if position is None else position - first for position in positions]
         return self._rows.slice(first, last + 1 - first).take(pa.array(within, pa.int64()))
 
-    def learn(self, rows: pa.Table, *, everything: bool = False) -> None:
-        """Take rows of the tables, all or some; those whose keys are known here stay as they are."""
+    def load(self, rows: pa.Table, *, everything: bool = False) -> None:
+        """Add all or some rows of the tables. Rows whose keys are here already stay as they are."""
         if self._positions and everything:
             known = pc.is_in(rows.column("k"), pa.array(list(self._positions), rows.field("k").type))
             rows = rows.filter(pc.invert(known))

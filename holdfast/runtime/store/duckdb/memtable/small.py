@@ -113,11 +113,11 @@ def _split(rows: pa.Table, found: Sequence[tuple[pa.ChunkedArray, list[Any]]]) -
 def find(core: Core, target: Collection | State, keys: Sequence[Any]) -> pa.Table:
     """The committed row of each key, with nulls where there is none, laid out as in the memtable."""
     with core.memory_lock:
-        # Before: what is known of some keys must not go while others are learnt.
+        # Before the load: afterwards it could drop rows of the keys that were already here.
         target.memtable.limit(core.allowance())
         unknown = target.memtable.unknown(keys)
     if unknown:
-        learn(core, target, unknown)
+        load(core, target, unknown)
     with core.memory_lock:
         return target.memtable.of(keys)
 
@@ -142,7 +142,7 @@ def encoded_keys(core: Core, layout: Layout, rows: pa.Table, *, flagged: int) ->
     return encoded, keys
 
 
-def learn(core: Core, target: Collection | State, keys: list[Any]) -> None:
+def load(core: Core, target: Collection | State, keys: list[Any]) -> None:
     """Read the rows of keys, or the whole table when it is small."""
     memtable = target.memtable
     table = target.current if isinstance(target, Collection) else target.table
@@ -153,7 +153,7 @@ def learn(core: Core, target: Collection | State, keys: list[Any]) -> None:
         if found is None:
             found = _looked_up(core, table, target.layout, schema, keys)
     with core.memory_lock:
-        memtable.learn(schemas.fit(found, schema), everything=everything)
+        memtable.load(schemas.fit(found, schema), everything=everything)
 
 
 def _whole(core: Core, table: str, schema: pa.Schema) -> pa.Table | None:
