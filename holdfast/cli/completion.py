@@ -7,7 +7,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion, Path
 from prompt_toolkit.document import Document
 
 from holdfast.cli.local import LOCALS
-from holdfast.cli.names import Names
+from holdfast.cli.names import CompletionNames
 from holdfast.cli.outputs import Format
 from holdfast.cli.split import split_statements
 from holdfast.sql.properties.session import KNOWN as SESSION_PROPERTIES
@@ -29,7 +29,7 @@ TYPES = (*(scalar.value for scalar in Scalar), "DECIMAL")
 class SqlCompleter(Completer):
     """Completes the word before the cursor. `names` is called each time, because names change."""
 
-    def __init__(self, names: Callable[[], Names]) -> None:
+    def __init__(self, names: Callable[[], CompletionNames]) -> None:
         self._names = names
         self._paths = PathCompleter(expanduser=True)
 
@@ -67,7 +67,7 @@ def current_statement(before: str, after: str) -> tuple[str, str]:
     return (before[found[-1].start :] if found else ""), (following.text if following else "")
 
 
-def choices(expected: Expected, names: Names, statement: str) -> Iterator[Choice]:
+def choices(expected: Expected, names: CompletionNames, statement: str) -> Iterator[Choice]:
     """Names come before keywords, because fewer of them fit."""
     match expected.kind:
         case Kind.RELATION:
@@ -88,7 +88,7 @@ def choices(expected: Expected, names: Names, statement: str) -> Iterator[Choice
     yield from ((keyword, "keyword") for keyword in sorted(expected.keywords))
 
 
-def columns(names: Names, statement: str) -> Iterator[Choice]:
+def columns(names: CompletionNames, statement: str) -> Iterator[Choice]:
     """The columns of the relations that the statement mentions, or of all relations if it mentions none."""
     words = set(re.findall(r"[\w@]+|`[^`]*`", statement))
     upper = {word.upper() for word in words}

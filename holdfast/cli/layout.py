@@ -12,7 +12,7 @@ SEPARATOR = " | "
 FIRST_WIDTH = 8
 
 
-class Layout:
+class TableLayout:
     """The widths of a table's columns. With a `budget`, long values are folded; without, columns widen as needed.
 
     Values of `unfolded` columns, such as numbers, are never folded: other columns get narrower, and if that is not
@@ -118,7 +118,7 @@ class Layout:
 def listing(names: Sequence[str], rows: Sequence[Sequence[str]], budget: int | None) -> Iterator[str]:
     """A table of texts as lines, the heading first. Columns of single words are not folded."""
     unfolded = [not any(" " in value for value in column) for column in zip(*rows, strict=True)]
-    layout = Layout(names, [False] * len(names), budget, unfolded)
+    layout = TableLayout(names, [False] * len(names), budget, unfolded)
     layout.fit(rows)
     yield from layout.heading()
     for number, row in enumerate(rows, 1):

@@ -15,7 +15,7 @@ SHOW_NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class CompletionNames:
     """Columns by relation, both as a user would write them, and the other names."""
 
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -31,13 +31,13 @@ class KnownNames:
         self._client = client
         self._lock = threading.Lock()
         self._stale = True
-        self._known = Names()
+        self._known = CompletionNames()
 
     def invalidate(self) -> None:
         """Have the names loaded again, because they may have changed."""
         self._stale = True
 
-    def get(self) -> Names:
+    def get(self) -> CompletionNames:
         with self._lock:
             if self._stale:
                 try:
@@ -47,10 +47,10 @@ class KnownNames:
             return self._known
 
 
-def names_of(entities: Entities) -> Names:
+def names_of(entities: Entities) -> CompletionNames:
     streams, tables, views, queries, functions = entities
     described = [each for some in (streams, tables, views) for each in some["sourceDescriptions"]]
-    return Names(
+    return CompletionNames(
         columns={show(each["name"]): [show(field["name"]) for field in each["fields"]] for each in described},
         kinds={show(each["name"]): str(each["type"]).lower() for each in described},
         queries=[query["id"] for query in queries["queries"]],

@@ -16,7 +16,7 @@ import orjson
 from rich.text import Text
 
 from holdfast.cli.console import pairs, put, put_listing
-from holdfast.cli.layout import Layout
+from holdfast.cli.layout import TableLayout
 from holdfast.cli.terminal import Terminal
 from holdfast.client import Entity, Row, Snapshot, Stream
 from holdfast.client.display import TOMBSTONE, format_value, is_right_aligned
@@ -106,7 +106,7 @@ class TableOutput:
         budget = self._console.width if self._terminal.is_interactive else None
         right = [is_right_aligned(type_) for type_ in header.types]
         unfolded = [wanted_width(type_) > 0 for type_ in header.types]
-        layout = Layout(header.names, right, budget, unfolded)
+        layout = TableLayout(header.names, right, budget, unfolded)
         first: list[Row] = []
         if header.is_push:
             layout.share([wanted_width(type_) for type_ in header.types])

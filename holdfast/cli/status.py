@@ -31,7 +31,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ServerStatus:
     """A summary of a server's state."""
 
     server: str
@@ -50,10 +50,10 @@ class Status:
         return self.healthy and all(query.state in HEALTHY for query in self.queries)
 
 
-def status_of(client: Client) -> Status:
+def status_of(client: Client) -> ServerStatus:
     info, health = client.info(), client.health()
     streams, tables, views, queries = client.execute(SHOW_STATEMENTS)
-    return Status(
+    return ServerStatus(
         server=client.server,
         version=info["version"],
         service=info["ksqlServiceId"],
@@ -93,7 +93,7 @@ def run(server: str, *, as_json: bool) -> None:
         raise typer.Exit(UNHEALTHY)
 
 
-def show(console: Console, found: Status) -> None:
+def show(console: Console, found: ServerStatus) -> None:
     states = Counter(query.state for query in found.queries)
     counted = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
     objects = f"{found.streams} streams, {found.tables} tables, {found.materialized_views} materialized views"

@@ -8,7 +8,7 @@ import anyio
 import httpx
 
 from holdfast.client.changes import RETRY_SECONDS, Resumption, When
-from holdfast.client.core import Call, Core, Open, Read, Reply, RowsCore, Send, Step
+from holdfast.client.core import Call, ClientCore, Open, Read, Reply, RowsCore, Send, Step
 from holdfast.client.entities import Entities
 from holdfast.client.response import Header, Part, Row
 from holdfast.client.result import Result
@@ -74,7 +74,7 @@ class AsyncClient:
         headers: Mapping[str, str] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._core = Core(server, properties)
+        self._core = ClientCore(server, properties)
         with translate_errors(self.server):
             self._http = httpx.AsyncClient(transport=transport, **connection(self.server, headers))
 

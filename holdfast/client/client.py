@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from holdfast.client.changes import RETRY_SECONDS, Resumption, When
-from holdfast.client.core import Call, Core, Open, Read, Reply, RowsCore, Send, Step
+from holdfast.client.core import Call, ClientCore, Open, Read, Reply, RowsCore, Send, Step
 from holdfast.client.entities import Entities
 from holdfast.client.response import Header, Part, Row
 from holdfast.client.result import Result
@@ -71,7 +71,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._core = Core(server, properties)
+        self._core = ClientCore(server, properties)
         with translate_errors(self.server):
             self._http = httpx.Client(transport=transport, **connection(self.server, headers))
 

@@ -61,7 +61,7 @@ Step = Send | Open | Read
 Call = Generator[Step, Any, T]
 
 
-class Core:
+class ClientCore:
     """The calls of a client to one server."""
 
     def __init__(self, server: str, properties: Properties | None) -> None:
@@ -108,7 +108,7 @@ class Core:
 class RowsCore:
     """The calls of a stream of rows."""
 
-    def __init__(self, core: Core, request: Request) -> None:
+    def __init__(self, core: ClientCore, request: Request) -> None:
         self._core, self._request = core, request
         self._parser = ResponseParser()
         self._ended = False
@@ -169,7 +169,7 @@ class RowsCore:
 class LinesCore:
     """The calls of a stream of lines."""
 
-    def __init__(self, core: Core, request: Request) -> None:
+    def __init__(self, core: ClientCore, request: Request) -> None:
         self._core, self._request = core, request
         self._rest = b""
         self._lines: deque[bytes] = deque()

@@ -9,7 +9,7 @@ from holdfast.runtime.expressions.tree import ColumnRef, Expression
 from holdfast.runtime.plan.formats import FormatInfo
 from holdfast.runtime.plan.steps import StreamSelectKey, TableSelectKey
 from holdfast.sql.plan_text import context, expression_text
-from holdfast.sql.query.projection import Names
+from holdfast.sql.query.projection import NameGenerator
 from holdfast.types import Column, Role
 
 
@@ -26,7 +26,7 @@ def rekey(node: Node, expressions: Sequence[Expression], path: str, key_format: 
         )
     texts = tuple(map(expression_text, expressions))
     types = node.types(expressions)
-    names = Names(column.name for column in node.value)
+    names = NameGenerator(column.name for column in node.value)
     key = tuple(
         Column(expression.name if isinstance(expression, ColumnRef) else names.of(expression), type_, Role.KEY)
         for expression, type_ in zip(expressions, types, strict=False)

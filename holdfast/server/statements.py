@@ -73,7 +73,7 @@ class Statements:
 
     def run(self, request: SqlRequest) -> list[Json]:
         """Run the statements; returns their entities. Stops at the first failure; earlier statements stay in effect."""
-        return _Run(self._service, self._statuses, request).run()
+        return _StatementRun(self._service, self._statuses, request).run()
 
     def read_query(self, request: SqlRequest) -> tuple[BoundSelect | BoundRead | BoundSubscribe | sql.Print, str]:
         """The single query of a request to /query-stream or /query, bound, and its text."""
@@ -101,7 +101,7 @@ def problem_of(error: HoldfastError, script: Script, text: str, done: Sequence[J
     return statement_problem(script.placed(error), text, done, code)
 
 
-class _Run:
+class _StatementRun:
     """The statements of one request. Properties and variables apply to the statements after them."""
 
     def __init__(self, service: ServiceApi, statuses: CommandStatuses, request: SqlRequest) -> None:

@@ -40,7 +40,7 @@ def run(case: Case | Malformed, engine: Engine) -> Verdict:
         return Verdict(Result.FAILED, f"the test cannot be parsed: {case.reason}")
     database = Database(engine, case.properties)
     try:
-        _Run(case, database).run()
+        _CaseRun(case, database).run()
     except NotYetSupported as error:
         return Verdict(Result.UNSUPPORTED, f"{error.missing}: {one_line(error)}", error.missing)
     except (Failed, QueryFailed, Undecodable) as failure:
@@ -52,7 +52,7 @@ def run(case: Case | Malformed, engine: Engine) -> Verdict:
     return PASSED
 
 
-class _Run:
+class _CaseRun:
     def __init__(self, case: Case, database: Database) -> None:
         self.case, self.database = case, database
         self.pushes: dict[str, PushQuery] = {}

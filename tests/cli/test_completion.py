@@ -3,9 +3,9 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from holdfast.cli.completion import SqlCompleter
-from holdfast.cli.names import Names
+from holdfast.cli.names import CompletionNames
 
-NAMES = Names(
+NAMES = CompletionNames(
     columns={"ORDERS": ["ID", "AMOUNT"], "TOTALS": ["ID", "TOTAL"], "`mixed`": ["`Column`"]},
     kinds={"ORDERS": "stream", "TOTALS": "table", "`mixed`": "table"},
     queries=["CTAS_TOTALS_1"],

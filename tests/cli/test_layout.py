@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.layout import Layout, fold, listing
+from holdfast.cli.layout import TableLayout, fold, listing
 from holdfast.client.display import width
 
 
@@ -32,7 +32,7 @@ def test_folded_text_fits_and_loses_only_spaces(text: str, columns: int) -> None
 
 
 def lines(budget: int | None, *rows: tuple[str, ...], names: tuple[str, ...] = ("ID", "NOTE")) -> list[str]:
-    layout = Layout(names, [False] * len(names), budget)
+    layout = TableLayout(names, [False] * len(names), budget)
     layout.fit(rows)
     return [*layout.heading(), *(line for n, row in enumerate(rows, 1) for line in layout.row(row, n))]
 
@@ -65,7 +65,7 @@ def test_too_many_columns_stand_below_each_other() -> None:
 
 
 def test_before_any_row_the_open_ended_columns_share_the_room() -> None:
-    layout = Layout(("ID", "N", "NOTE"), [False, True, False], 60)
+    layout = TableLayout(("ID", "N", "NOTE"), [False, True, False], 60)
     layout.share([0, 12, 0])
     assert layout.widths == [21, 12, 21]
 
@@ -74,7 +74,7 @@ NUMBERS = ("ID", "AMOUNT", "NOTE")
 
 
 def numbered(budget: int, *rows: tuple[str, ...]) -> list[str]:
-    layout = Layout(NUMBERS, [False, True, False], budget)
+    layout = TableLayout(NUMBERS, [False, True, False], budget)
     layout.fit(rows)
     return [*layout.heading(), *(line for n, row in enumerate(rows, 1) for line in layout.row(row, n))]
 
@@ -90,7 +90,7 @@ def test_numbers_are_never_cut() -> None:
 
 
 def test_a_heading_gives_way_to_narrow_numbers() -> None:
-    layout = Layout(("NUMBER_OF_ORDERS", "CITY"), [True, False], 20)
+    layout = TableLayout(("NUMBER_OF_ORDERS", "CITY"), [True, False], 20)
     layout.fit([("12345678", "Oslo")])
     assert list(layout.heading()) == ["NUMBER_OF_ORD | CITY", "          ERS |", "--------------+-----"]
 
@@ -105,7 +105,7 @@ def test_numbers_that_leave_no_room_stand_below_each_other() -> None:
 
 
 def test_a_number_that_is_wider_than_those_before_it_moves_the_columns() -> None:
-    layout = Layout(NUMBERS, [False, True, False], 40)
+    layout = TableLayout(NUMBERS, [False, True, False], 40)
     layout.share([0, 6, 0])
     assert list(layout.heading()) == ["ID             | AMOUNT | NOTE", "---------------+--------+---------------"]
     assert list(layout.row(("a", "123", "x"), 1)) == ["a              |    123 | x"]
@@ -123,7 +123,7 @@ def test_a_number_that_is_wider_than_those_before_it_moves_the_columns() -> None
     st.integers(40, 90),
 )
 def test_rows_fit_and_every_number_is_whole(rows: list[tuple[str, str]], budget: int) -> None:
-    layout = Layout(("TEXT", "NUMBER"), [False, True], budget)
+    layout = TableLayout(("TEXT", "NUMBER"), [False, True], budget)
     layout.share([0, 12])
     for number, row in enumerate(rows, 1):
         found = list(layout.row(row, number))

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from holdfast.client.core import Call, Core, Open, Read, Reply, Send, Step
+from holdfast.client.core import Call, ClientCore, Open, Read, Reply, Send, Step
 from holdfast.client.errors import ServerError, Unreachable
 from holdfast.client.session import INSERT_ROWS
 
@@ -35,13 +35,13 @@ def replied(body: object, status: int = 200) -> Reply:
 def test_an_insert_sends_a_request_for_so_many_rows_and_waits_for_its_answer() -> None:
     rows = ({"id": n} for n in range(INSERT_ROWS + 2))
     taken = [b'{"status": "ok"}\n' * INSERT_ROWS, b'{"status": "ok"}\n' * 2]
-    steps, done = driven(Core(SERVER, None).insert("t", rows), [Reply(200, body) for body in taken])
+    steps, done = driven(ClientCore(SERVER, None).insert("t", rows), [Reply(200, body) for body in taken])
     assert done == INSERT_ROWS + 2
     assert [step.request.path for step in steps if isinstance(step, Send)] == ["/inserts-stream"] * 2
 
 
 def test_a_stream_reads_until_it_knows_its_columns_and_then_as_rows_are_taken() -> None:
-    rows = Core(f"{SERVER}/", None).rows("SELECT id FROM t EMIT CHANGES;", None)
+    rows = ClientCore(f"{SERVER}/", None).rows("SELECT id FROM t EMIT CHANGES;", None)
     with pytest.raises(RuntimeError):
         _ = rows.header
     steps, _ = driven(rows.open(), [Reply(200, b""), HEADER[:20], HEADER[20:] + b'["a"]\n["b'])
@@ -55,7 +55,7 @@ def test_a_stream_reads_until_it_knows_its_columns_and_then_as_rows_are_taken() 
 
 
 def test_a_stream_that_has_ended_needs_no_closing() -> None:
-    rows = Core(SERVER, None).rows("SELECT id FROM t;", None)
+    rows = ClientCore(SERVER, None).rows("SELECT id FROM t;", None)
     driven(rows.open(), [Reply(200, b""), HEADER])
     assert driven(rows.next(), [b'{"progress": 7}\n', None])[1] is None
     assert rows.time == 7
@@ -63,10 +63,10 @@ def test_a_stream_that_has_ended_needs_no_closing() -> None:
 
 
 def test_a_refused_question_is_raised_and_a_server_that_is_gone_does_not_hinder_the_end() -> None:
-    rows = Core(SERVER, None).rows("SELECT id FROM t;", None)
+    rows = ClientCore(SERVER, None).rows("SELECT id FROM t;", None)
     with pytest.raises(ServerError, match="no such table"):
         driven(rows.open(), [replied({"message": "no such table"}, 400)])
     assert driven(rows.close(), []) == ([], None)
-    rows = Core(SERVER, None).rows("SELECT id FROM t EMIT CHANGES;", None)
+    rows = ClientCore(SERVER, None).rows("SELECT id FROM t EMIT CHANGES;", None)
     driven(rows.open(), [Reply(200, b""), HEADER])
     driven(rows.close(), [Unreachable("gone")])

@@ -81,7 +81,7 @@ def test_create_table_as_select():
                 sql.SelectExpression(parse_expression("V.PAGE")),
                 sql.SelectExpression(parse_expression("COUNT(*)"), "N"),
             ),
-            relation=sql.Relation("VIEWS", "V"),
+            relation=sql.RelationReference("VIEWS", "V"),
             where=parse_expression("V.USER <> 'bot'"),
             group_by=(parse_expression("V.PAGE"),),
             having=parse_expression("COUNT(*) > 10"),

@@ -14,7 +14,7 @@ from holdfast.names import ObjectName, show
 from holdfast.runtime.expressions.tree import Binary, ColumnRef, Expression, FieldRef, Lambda, Operator
 from holdfast.runtime.plan.steps import JoinType
 from holdfast.sql.query.aggregation import aggregates
-from holdfast.sql.query.projection import Names, bind_projection
+from holdfast.sql.query.projection import NameGenerator, bind_projection
 from holdfast.sql.query.relation import WINDOW_BOUNDS, BoundSource, Relation, joined_name
 from holdfast.sql.query.view_definition import created_view
 from holdfast.sql.syntax import statements as sql
@@ -44,7 +44,7 @@ def check_view(created: sql.CreateView, catalog: Catalog) -> None:
             detail="A stream has no current rows, and the queries that follow its changes do not support this.",
             position=clause.position or body.position,
         )
-    _view_source(created, sql.Relation(name.text, name.text, name.position), (), catalog)
+    _view_source(created, sql.RelationReference(name.text, name.text, name.position), (), catalog)
     relation = _relation(body, catalog)
     bind_projection(body.items, relation)
     for keyword, condition in (("WHERE", body.where), ("HAVING", body.having)):
@@ -84,7 +84,7 @@ class _Source:
     """Its columns as expressions over the relations of the body."""
     starred: tuple[str, ...]
     body: sql.Select | None
-    relation: sql.Relation
+    relation: sql.RelationReference
 
     @property
     def aggregates(self) -> bool:
@@ -95,7 +95,7 @@ class _Source:
         return ViewRefused(self.name, reason, self.relation.position, hint=hint)
 
 
-def _relations(select: sql.Select) -> tuple[sql.Relation, ...]:
+def _relations(select: sql.Select) -> tuple[sql.RelationReference, ...]:
     return (select.relation, *(join.relation for join in select.joins))
 
 
@@ -106,7 +106,7 @@ def _aggregates(select: sql.Select, shown: Iterable[Expression]) -> bool:
 # ---- sources
 
 
-def _source(reference: sql.Relation, others: Sequence[sql.Relation], catalog: Catalog) -> _Source:
+def _source(reference: sql.RelationReference, others: Sequence[sql.RelationReference], catalog: Catalog) -> _Source:
     view = catalog.views.get(ObjectName(reference.full_name)) if reference.query is None else None
     if view is not None:
         try:
@@ -122,7 +122,7 @@ def _source(reference: sql.Relation, others: Sequence[sql.Relation], catalog: Ca
 
 
 def _view_source(
-    created: sql.CreateView, reference: sql.Relation, others: Sequence[sql.Relation], catalog: Catalog
+    created: sql.CreateView, reference: sql.RelationReference, others: Sequence[sql.RelationReference], catalog: Catalog
 ) -> _Source:
     name, body = created.name.text, inlined(created.query, catalog)
     _check_body(name, body, reference)
@@ -167,7 +167,7 @@ def _relation(body: sql.Select, catalog: Catalog) -> Relation:
     return relation.also(*(Column(name, type_) for name, type_ in WINDOW_BOUNDS.items()))
 
 
-def _check_body(view: str, body: sql.Select, reference: sql.Relation) -> None:
+def _check_body(view: str, body: sql.Select, reference: sql.RelationReference) -> None:
     """Refuse clauses that no step implements."""
     clause = next((clause.name for clause in body.clauses), None)
     if clause is None and body.limit is not None:
@@ -176,7 +176,9 @@ def _check_body(view: str, body: sql.Select, reference: sql.Relation) -> None:
         raise ViewRefused(view, f"Its query has {clause}, which a continuous query cannot have.", reference.position)
 
 
-def _aliases(reference: sql.Relation, others: Sequence[sql.Relation], relation: Relation) -> dict[str, str]:
+def _aliases(
+    reference: sql.RelationReference, others: Sequence[sql.RelationReference], relation: Relation
+) -> dict[str, str]:
     """New aliases for the relations of a view, unique in the query that reads it."""
     if not relation.joined:
         return {relation.source.alias: reference.alias}
@@ -194,7 +196,7 @@ def _aliases(reference: sql.Relation, others: Sequence[sql.Relation], relation: 
 def _columns(body: sql.Select, relation: Relation) -> Iterator[tuple[str, Expression]]:
     """The columns of a view, with the names that a SELECT from it sees."""
     found: list[tuple[str | None, Expression]] = []
-    names = Names(column.name for source in relation.sources for column in source.columns)
+    names = NameGenerator(column.name for source in relation.sources for column in source.columns)
     for item in body.items:
         match item:
             case sql.SelectStar(qualifier=qualifier):
@@ -290,7 +292,7 @@ class _Outer:
             names = ", ".join(computed)
             raise source.refuse(f"It computes {names}, and the outer join keeps rows without a match in it.")
 
-    def _first(self) -> sql.Relation:
+    def _first(self) -> sql.RelationReference:
         body = self.sources[0].body
         return self.select.relation if body is None else body.relation
 

@@ -7,7 +7,7 @@ from holdfast.errors import BindError, NotSupported
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import ColumnRef, Expression, NullLiteral
 from holdfast.sql.query.aggregation import aggregates
-from holdfast.sql.query.projection import Names
+from holdfast.sql.query.projection import NameGenerator
 from holdfast.sql.query.relation import PSEUDO_COLUMNS, WINDOW_BOUNDS, Relation
 from holdfast.sql.syntax import statements as sql
 from holdfast.types import Column
@@ -76,7 +76,7 @@ def bind_partitioning(select: sql.Select, relation: Relation, *, stream: bool) -
     _check(expressions, select.partition_by)
     if isinstance(expressions[0], NullLiteral):
         return Partitioning(expressions, (), relation)
-    names = Names(column.name for column in relation.scope.columns)
+    names = NameGenerator(column.name for column in relation.scope.columns)
     columns = tuple(
         Column(expression.name if isinstance(expression, ColumnRef) else names.of(expression), type_)
         for expression, type_ in ((e, relation.type_of(e)) for e in expressions)

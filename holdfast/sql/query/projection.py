@@ -27,7 +27,7 @@ def bind_projection(
     items: tuple[sql.SelectItem, ...], relation: Relation, star: Star | None = None
 ) -> tuple[BoundColumn, ...]:
     """The columns of a select list, in its order; `star` replaces the relation's expansion of a star."""
-    names = Names(column.name for source in relation.sources for column in source.columns)
+    names = NameGenerator(column.name for source in relation.sources for column in source.columns)
     columns: list[BoundColumn] = []
     for item in items:
         for name, expression in _expand(item, relation, star or relation.star, names):
@@ -41,7 +41,7 @@ def bind_projection(
     return tuple(columns)
 
 
-class Names:
+class NameGenerator:
     """Generates names for unnamed expressions that do not clash with existing names."""
 
     def __init__(self, taken: Iterable[str]) -> None:
@@ -69,7 +69,9 @@ class Names:
                 return candidate
 
 
-def _expand(item: sql.SelectItem, relation: Relation, star: Star, names: Names) -> Iterator[tuple[str, Expression]]:
+def _expand(
+    item: sql.SelectItem, relation: Relation, star: Star, names: NameGenerator
+) -> Iterator[tuple[str, Expression]]:
     match item:
         case sql.SelectStar():
             yield from star(item)

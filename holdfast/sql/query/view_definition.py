@@ -29,7 +29,7 @@ def defined(created: sql.CreateView) -> sql.Select:
     name = created.name
     return sql.Select(
         items=(sql.SelectStar(None, name.position),),
-        relation=sql.Relation(name.text, name.text, name.position),
+        relation=sql.RelationReference(name.text, name.text, name.position),
         tables=(sql.CommonTable(name, created.columns, created.query),),
         position=name.position,
     )

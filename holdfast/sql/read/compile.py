@@ -39,7 +39,7 @@ class ReadCompiler:
     `conditions` are, for each relation, the conditions that all rows used by the query satisfy.
     """
 
-    def __init__(self, find: Callable[[sql.Relation], RelationTarget], dialect: Dialect) -> None:
+    def __init__(self, find: Callable[[sql.RelationReference], RelationTarget], dialect: Dialect) -> None:
         self._find, self._dialect = find, dialect
         self.relations: dict[str, Table] = {}
         self.conditions: dict[str, tuple[Expression, ...]] = {}
@@ -165,7 +165,7 @@ class ReadCompiler:
         return Expressions(visible, lambda select, outer: self.query(select, outer, common), self._dialect)
 
     def _source(
-        self, reference: sql.Relation, visible: VisibleRelations, common: CommonBlocks
+        self, reference: sql.RelationReference, visible: VisibleRelations, common: CommonBlocks
     ) -> tuple[str, ReadSource]:
         alias, table_name = self._alias("t"), None
         if reference.query is not None:

@@ -29,7 +29,9 @@ def indexed_view(view: View, catalog: Catalog) -> IndexedView | None:
 
 
 def select_all(view: View, position: Position | None = None) -> sql.Select:
-    return sql.Select(items=(sql.SelectStar(None, position),), relation=sql.Relation(view.name, view.name, position))
+    return sql.Select(
+        items=(sql.SelectStar(None, position),), relation=sql.RelationReference(view.name, view.name, position)
+    )
 
 
 def column_names(merged: sql.Select) -> tuple[str, ...]:

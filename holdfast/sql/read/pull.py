@@ -126,7 +126,7 @@ class _Finder:
     catalog: Catalog
     indexed: bool = False
 
-    def __call__(self, reference: sql.Relation) -> Table | sql.Select:
+    def __call__(self, reference: sql.RelationReference) -> Table | sql.Select:
         view = self.catalog.views.get(ObjectName(reference.full_name))
         if view is not None:
             indexed = indexed_view(view, self.catalog) if self.indexed else None

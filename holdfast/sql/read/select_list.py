@@ -6,7 +6,7 @@ from holdfast.errors import BindError, TypeMismatch
 from holdfast.runtime.expressions.physical import Dialect
 from holdfast.runtime.expressions.tree import ColumnRef, Expression, FieldRef, IntegerLiteral
 from holdfast.sql.query.aggregation import aggregates
-from holdfast.sql.query.projection import Names
+from holdfast.sql.query.projection import NameGenerator
 from holdfast.sql.read.blocks import Sort
 from holdfast.sql.read.expressions import Expressions
 from holdfast.sql.read.groups import Grouping
@@ -74,7 +74,7 @@ class SelectList:
     def _expanded(self) -> list[tuple[str | None, str, Expression]]:
         """Aliases, default names and resolved expressions, with stars expanded."""
         visible = self._rows.visible
-        names = Names(column.name for source in visible.sources for column in source.columns)
+        names = NameGenerator(column.name for source in visible.sources for column in source.columns)
         found: list[tuple[str | None, str, Expression]] = []
         for item in self._select.items:
             match item:

@@ -60,7 +60,7 @@ def bind_subscribe(statement: sql.Subscribe, catalog: Catalog) -> BoundSubscribe
 def _select(target: sql.Identifier | sql.Select, catalog: Catalog) -> sql.Select:
     """The subscribed query; an object's name means all of its columns."""
     if isinstance(target, sql.Identifier):
-        relation = sql.Relation(target.text, target.text, target.position)
+        relation = sql.RelationReference(target.text, target.text, target.position)
         target = sql.Select(items=(sql.SelectStar(None, target.position),), relation=relation, position=target.position)
     for relation in () if computes(target) else (target.relation,):
         if relation.full_name not in catalog.views:

@@ -54,7 +54,7 @@ class QueryTransformer(ExpressionTransformer):
     """Builds queries while the parser runs; holds no state."""
 
     def select(self, children: Children) -> sql.Select:
-        relation, *crossed = [child for child in children if isinstance(child, sql.Relation)]
+        relation, *crossed = [child for child in children if isinstance(child, sql.RelationReference)]
         parts = [child for child in children if isinstance(child, ClausePart)]
         _check_order(parts)
         value = {part.name: part.value for part in parts}
@@ -165,23 +165,25 @@ class QueryTransformer(ExpressionTransformer):
 
     # ---- relations
 
-    def relation(self, children: Children) -> sql.Relation:
-        return sql.Relation(str(children[0]), str(children[-1]), position_of(children[0]))
+    def relation(self, children: Children) -> sql.RelationReference:
+        return sql.RelationReference(str(children[0]), str(children[-1]), position_of(children[0]))
 
-    def schema_relation(self, children: Children) -> sql.Relation:
+    def schema_relation(self, children: Children) -> sql.RelationReference:
         schema, name, *alias = children
-        return sql.Relation(str(name), str(alias[0] if alias else name), position_of(schema), schema=str(schema))
+        return sql.RelationReference(
+            str(name), str(alias[0] if alias else name), position_of(schema), schema=str(schema)
+        )
 
-    def derived_relation(self, children: Children) -> sql.Relation:
+    def derived_relation(self, children: Children) -> sql.RelationReference:
         query, *alias = children
-        return sql.Relation("", str(alias[0]) if alias else "", query.position, query=query)
+        return sql.RelationReference("", str(alias[0]) if alias else "", query.position, query=query)
 
     def cross_join(self, children: Children) -> ClausePart:
         position = position_of(children[0])
         return ClausePart("JOIN", _crossed(children[-1], position), position)
 
     def join(self, children: Children) -> ClausePart:
-        relation = pick(children, sql.Relation)
+        relation = pick(children, sql.RelationReference)
         assert relation is not None
         position = position_of(pick(children, Token))
         kind = pick(children, JoinType) or JoinType.INNER
@@ -324,7 +326,7 @@ def _options(children: Children) -> tuple[WindowTime | None, WindowTime | None]:
     return options.get("RETENTION"), options.get("GRACE PERIOD")
 
 
-def _crossed(relation: sql.Relation, position: Position | None) -> sql.Join:
+def _crossed(relation: sql.RelationReference, position: Position | None) -> sql.Join:
     """A cross join."""
     return sql.Join(JoinType.INNER, relation, BooleanLiteral(True, position), None, position)
 

@@ -24,7 +24,7 @@ Staged = Delta | large.StagedTable
 
 
 @dataclass(slots=True)
-class Work:
+class StagedWork:
     """All that is staged for one query."""
 
     collections: dict[CollectionId, Staged] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class DuckDbStage:
     ) -> None:
         self._core, self._commit = core, commit
         self.connection = connection
-        self.work: dict[QueryId, Work] = {}
+        self.work: dict[QueryId, StagedWork] = {}
         self.remapped: list[EndOffset] = []
         self._writers: dict[CollectionId, QueryId] = {}
         self._state_writers: dict[StateId, QueryId] = {}
@@ -297,7 +297,7 @@ class DuckDbStage:
         return rows
 
     def _write_outbox(
-        self, query: QueryId, work: Work, changes: dict[CollectionId, pa.Table], time: Time, written: Written
+        self, query: QueryId, work: StagedWork, changes: dict[CollectionId, pa.Table], time: Time, written: Written
     ) -> None:
         """With a large part everything goes to the table: a tick's rows of an outbox are either there or in memory."""
         staged = [found for part in work.outbox if (found := self._outbox_part(query, part, changes)) is not None]
@@ -326,8 +326,8 @@ class DuckDbStage:
 
     # -- what is staged ------------------------------------------------------------------------------
 
-    def _work(self, query: QueryId) -> Work:
-        return self.work.setdefault(query, Work())
+    def _work(self, query: QueryId) -> StagedWork:
+        return self.work.setdefault(query, StagedWork())
 
     def _claim(self, collection: CollectionId) -> Collection:
         if self._upserted(collection) is not None:

@@ -72,7 +72,7 @@ class Outbox:
 
 
 @dataclass
-class Work:
+class QueryWork:
     collections: dict[CollectionId, Delta] = field(default_factory=dict)
     states: dict[StateId, Delta] = field(default_factory=dict)
     outbox: list[list[tuple[Key, Row]] | CollectionId] = field(default_factory=list)
@@ -84,7 +84,7 @@ class MemoryStage:
 
     def __init__(self, store: "MemoryStore") -> None:
         self._store = store
-        self._work: dict[QueryId, Work] = {}
+        self._work: dict[QueryId, QueryWork] = {}
         self._remapped: list[EndOffset] = []
 
     def upsert(self, query: QueryId, collection: CollectionId, rows: pa.Table) -> None:
@@ -227,8 +227,8 @@ class MemoryStage:
     def abandon(self) -> None:
         self._work, self._remapped = {}, []
 
-    def _of(self, query: QueryId) -> Work:
-        return self._work.setdefault(query, Work())
+    def _of(self, query: QueryId) -> QueryWork:
+        return self._work.setdefault(query, QueryWork())
 
     def _claim(self, collection: CollectionId) -> Collection:
         if any(collection in work.collections for work in self._work.values()):

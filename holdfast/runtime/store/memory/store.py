@@ -25,7 +25,7 @@ from holdfast.runtime.store.memory.rows import (
     wider,
     wider_change,
 )
-from holdfast.runtime.store.memory.stage import Collection, MemoryStage, Outbox, State, Work
+from holdfast.runtime.store.memory.stage import Collection, MemoryStage, Outbox, QueryWork, State
 from holdfast.runtime.store.port import (
     NEW_QUERY,
     ChangeRange,
@@ -325,7 +325,7 @@ class MemoryStore:
         return self._outboxes[query]
 
     def commit(
-        self, work: Mapping[QueryId, Work], remapped: Sequence[EndOffset], time: Time, frozen: Set[CollectionId]
+        self, work: Mapping[QueryId, QueryWork], remapped: Sequence[EndOffset], time: Time, frozen: Set[CollectionId]
     ) -> None:
         deltas = {id_: delta for w in work.values() for id_, delta in w.collections.items()}
         for id_ in deltas:

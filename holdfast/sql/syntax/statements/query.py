@@ -47,7 +47,7 @@ SelectItem = SelectExpression | SelectStar | SelectFields
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class RelationReference:
     """An object that a query reads, with its alias."""
 
     name: str
@@ -76,7 +76,7 @@ class Join:
     """`[kind] JOIN relation [WITHIN …] ON condition`."""
 
     kind: JoinType
-    relation: Relation
+    relation: RelationReference
     condition: Expression
     within: Within | None = None
     position: Position | None = field(default=None, compare=False, repr=False)
@@ -152,7 +152,7 @@ class Select:
     """
 
     items: tuple[SelectItem, ...]
-    relation: Relation
+    relation: RelationReference
     tables: tuple[CommonTable, ...] = ()
     unions: tuple[UnionPart, ...] = ()
     distinct: bool = False
