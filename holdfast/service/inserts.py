@@ -13,6 +13,7 @@ from holdfast.errors import BindError
 from holdfast.kafka.port import Writer
 from holdfast.kafka.records import Outgoing
 from holdfast.names import show
+from holdfast.runtime import physical_columns as col
 from holdfast.runtime.serdes.encoder import Encoder
 from holdfast.runtime.store.port import SqlReader
 from holdfast.serving.insert import row_of
@@ -60,7 +61,7 @@ def _runs(rows: pa.Table, keys: int) -> Iterator[pa.Table]:
     """Split the rows, in order, where a key repeats: a tick changes a key of a table once."""
     start = 0
     seen: set[str] = set()
-    for i, key in enumerate(zip(*(rows.column(f"k{n}").to_pylist() for n in range(keys)), strict=True)):
+    for i, key in enumerate(zip(*(rows.column(col.key(n)).to_pylist() for n in range(keys)), strict=True)):
         if repr(key) in seen:
             yield rows.slice(start, i - start)
             start = i
@@ -72,4 +73,5 @@ def _runs(rows: pa.Table, keys: int) -> Iterator[pa.Table]:
 def _with_order(rows: pa.Table) -> pa.Table:
     """Add the columns by which a tick orders rows."""
     numbers = pa.array(range(rows.num_rows), pa.int64())
-    return rows.append_column("part", pa.repeat(pa.scalar(0, pa.int32()), rows.num_rows)).append_column("off", numbers)
+    partitions = pa.repeat(pa.scalar(0, pa.int32()), rows.num_rows)
+    return rows.append_column(col.PARTITION, partitions).append_column(col.OFFSET, numbers)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from holdfast.catalog.objects import CatalogObject, Stream
+from holdfast.runtime import physical_columns as col
 from holdfast.runtime.compiler.inference import type_of
 from holdfast.runtime.compiler.sql import render, render_filter, renderable
 from holdfast.runtime.expressions.physical import Dialect
@@ -21,6 +22,7 @@ from holdfast.runtime.expressions.tree import (
     Operator,
     StringLiteral,
 )
+from holdfast.runtime.physical_columns import Side
 from holdfast.runtime.plan.optional import value_of
 from holdfast.runtime.spark.engine import Engine, Round
 from holdfast.serving.results import ResultColumn
@@ -59,19 +61,20 @@ class Projection:
         refs = [expression for expression in expressions if isinstance(expression, ColumnRef)]
         return [scope.find(ref).sql for ref in refs] if len(refs) == len(expressions) else None
 
-    def scope(self, value: str = "c", ts: str = "ts") -> Scope:
-        """The columns of the relation; `value` is the prefix of its value columns."""
+    def scope(self, side: Side | None = None) -> Scope:
+        """The columns of the relation; in a delta, those of a `side`."""
+        value, row_time = (col.value, col.ROW_TIME) if side is None else (side.column, side.row_time)
         relation = self.bound.relation
-        columns = [ScopeColumn(c.name, c.type, f"k{i}") for i, c in enumerate(relation.schema.key)]
-        columns += [ScopeColumn(c.name, c.type, f"{value}{i}") for i, c in enumerate(relation.schema.row)]
+        columns = [ScopeColumn(c.name, c.type, col.key(i)) for i, c in enumerate(relation.schema.key)]
+        columns += [ScopeColumn(c.name, c.type, value(i)) for i, c in enumerate(relation.schema.row)]
         if relation.window is not None:
             first = len(relation.schema.key)
-            columns += [ScopeColumn(c, type_, f"k{first + i}") for i, (c, type_) in enumerate(WINDOW_BOUNDS.items())]
-        pseudo = [ScopeColumn("ROWTIME", Scalar.BIGINT, ts)]
+            columns += [ScopeColumn(c, type_, col.key(first + i)) for i, (c, type_) in enumerate(WINDOW_BOUNDS.items())]
+        pseudo = [ScopeColumn("ROWTIME", Scalar.BIGINT, row_time)]
         if isinstance(relation, Stream):
             pseudo += [
-                ScopeColumn("ROWPARTITION", Scalar.INTEGER, "part"),
-                ScopeColumn("ROWOFFSET", Scalar.BIGINT, "off"),
+                ScopeColumn("ROWPARTITION", Scalar.INTEGER, col.PARTITION),
+                ScopeColumn("ROWOFFSET", Scalar.BIGINT, col.OFFSET),
             ]
         names = {column.name for column in columns}
         return Scope.of([*columns, *(c for c in pseudo if c.name not in names)], relation=relation.name)

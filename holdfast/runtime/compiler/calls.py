@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.errors import Feature, NotSupported, NotYetSupported, Position, TypeMismatch, WrongObjectKind
+from holdfast.runtime import physical_columns as col
 from holdfast.runtime.compiler.sql import Renderer
 from holdfast.runtime.expressions.casts import struct
 from holdfast.runtime.expressions.comparable import comparable, sorted_maps
@@ -63,8 +64,8 @@ class BoundAggregate:
     def _expand(
         self, texts: Sequence[str], dialect: Dialect, state: Sequence[str] = (), partial: Sequence[str] = ()
     ) -> tuple[str, ...]:
-        names = {f"s{i}": text for i, text in enumerate(state)}
-        names |= {f"p{i}": text for i, text in enumerate(partial)}
+        names = {col.state(i): text for i, text in enumerate(state)}
+        names |= {col.partial(i): text for i, text in enumerate(partial)}
         names |= {f"t{i}": physical_type(type_, dialect) for i, type_ in enumerate(self.state)}
         names["r"] = physical_type(self.returns, dialect)
         names["canonical"], names["comparable"] = self.canonical, self.comparable

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.names import CollectionId
+from holdfast.runtime import physical_columns as col
 from holdfast.runtime.compiler.inference import type_of
 from holdfast.runtime.expressions.physical import Dialect, arrow_type
 from holdfast.runtime.expressions.scope import Scope
@@ -69,10 +70,10 @@ class KeyLookup:
         self.columns = self._projection.columns
         keys = range(len(self.constants))
         items = self._projection.items(self._projection.scope(), Dialect.DUCKDB)
-        self._select = f"SELECT {', '.join([*items, *(f'k{i} AS q{i}' for i in keys)])} FROM t"
+        self._select = f"SELECT {', '.join([*items, *(f'{col.key(i)} AS q{i}' for i in keys)])} FROM t"
         self._plain = all(column.type in PLAIN for column in self.columns)
         types = store.collections()[self._collection].key
-        self._keys = pa.schema([(f"k{i}", arrow_type(type_)) for i, type_ in enumerate(types)])
+        self._keys = pa.schema([(col.key(i), arrow_type(type_)) for i, type_ in enumerate(types)])
 
     @property
     def key(self) -> Key:

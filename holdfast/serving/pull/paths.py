@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from holdfast.catalog.objects import Index, IndexedView, Table
 from holdfast.names import CollectionId, ObjectName
+from holdfast.runtime import physical_columns as col
 from holdfast.runtime.compiler.inference import type_of
 from holdfast.runtime.compiler.sql import render, renderable
 from holdfast.runtime.expressions.physical import Dialect, arrow_type, duckdb_type
@@ -175,7 +176,7 @@ def _groups(index: Index, conditions: Sequence[Expression], layout: Layout, read
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(by_column)
     types = [arrow_type(type_) for type_ in layout.key[: len(by_column)]]
     arrays = [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)]
-    return pa.table({f"k{i}": array for i, array in enumerate(arrays)})
+    return pa.table({col.key(i): array for i, array in enumerate(arrays)})
 
 
 def _constants(text: str, conditions: Sequence[Expression]) -> Sequence[Expression] | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from holdfast.runtime.expressions.physical import Dialect
+from holdfast.runtime.physical_columns import AFTER, BEFORE
 from holdfast.runtime.spark.engine import Engine, Round
 from holdfast.serving.projection import Projection, on_spark
 from holdfast.serving.pull.paths import ReadStore
@@ -65,16 +66,16 @@ def with_no_tombstones(rows: pa.Table) -> pa.Table:
 
 def in_result(projection: Projection, dialect: Dialect) -> tuple[str, str]:
     """SQL conditions: the query's result has the row before the change; it has the row after the change."""
-    before, after = projection.scope("b", "b_ts"), projection.scope("a", "a_ts")
+    before, after = projection.scope(BEFORE), projection.scope(AFTER)
     return (
-        f"(b_present AND coalesce({projection.condition(before, dialect)}, false))",
-        f"(a_present AND coalesce({projection.condition(after, dialect)}, false))",
+        f"({BEFORE.present} AND coalesce({projection.condition(before, dialect)}, false))",
+        f"({AFTER.present} AND coalesce({projection.condition(after, dialect)}, false))",
     )
 
 
 def changes_sql(projection: Projection, dialect: Dialect) -> str:
     """Rows that the result has after a change, and tombstones of rows that it had only before."""
-    before, after = projection.scope("b", "b_ts"), projection.scope("a", "a_ts")
+    before, after = projection.scope(BEFORE), projection.scope(AFTER)
     was_in, is_in = in_result(projection, dialect)
     numbered = "SELECT *, row_number() OVER (ORDER BY time) AS n FROM client_changes"
     items, keys = projection.items(after, dialect), projection.key_items(before, dialect)

@@ -14,6 +14,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from holdfast.runtime.expressions.physical import Dialect, arrow_type
+from holdfast.runtime.physical_columns import AFTER, BEFORE
 from holdfast.runtime.store.port import Time
 from holdfast.serving.projection import Projection
 from holdfast.serving.push.row_reader import RowReader, in_result
@@ -91,8 +92,8 @@ class TableUpdates:
     def _sides(self, dialect: Dialect) -> str:
         """The query's row before and after each change: ``time, was, is_now, x0.., y0..``."""
         was, now = in_result(self.projection, dialect)
-        before = self.projection.items(self.projection.scope("b", "b_ts"), dialect, name="x")
-        after = self.projection.items(self.projection.scope("a", "a_ts"), dialect, name="y")
+        before = self.projection.items(self.projection.scope(BEFORE), dialect, name="x")
+        after = self.projection.items(self.projection.scope(AFTER), dialect, name="y")
         return f"SELECT time, {was} AS was, {now} AS is_now, {', '.join([*before, *after])} FROM client_changes"
 
     def _updates(self, *, complete: bool) -> str:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from holdfast.errors import StoreError
+from holdfast.runtime import physical_columns as col
+from holdfast.runtime.physical_columns import AFTER, BEFORE
 from holdfast.runtime.store import schemas
 from holdfast.runtime.store.port import Layout, Time
 from holdfast.runtime.store.schemas import names
@@ -55,16 +57,16 @@ def unique(rows: Iterator[tuple[Key, Row]], layout: Layout) -> Rows:
     return found
 
 
-def record(key: Key, row: Row, *, value: str = "c") -> dict[str, Any]:
-    keys = {f"k{i}": v for i, v in enumerate(key)}
-    return keys | {f"{value}{i}": v for i, v in enumerate(row.value)} | {"ts": row.ts}
+def record(key: Key, row: Row) -> dict[str, Any]:
+    keys = {col.key(i): v for i, v in enumerate(key)}
+    return keys | {col.value(i): v for i, v in enumerate(row.value)} | {col.ROW_TIME: row.ts}
 
 
 def delta_record(key: Key, before: Row, after: Row) -> dict[str, Any]:
-    record: dict[str, Any] = {f"k{i}": v for i, v in enumerate(key)}
-    for side, row in (("b", before), ("a", after)):
-        record |= {f"{side}_present": row.present, f"{side}_ts": row.ts}
-        record |= {f"{side}{i}": v for i, v in enumerate(row.value)}
+    record: dict[str, Any] = {col.key(i): v for i, v in enumerate(key)}
+    for side, row in ((BEFORE, before), (AFTER, after)):
+        record |= {side.present: row.present, side.row_time: row.ts}
+        record |= {side.column(i): v for i, v in enumerate(row.value)}
     return record
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from holdfast.errors import StoreError
 from holdfast.names import CollectionId, QueryId, StateId
+from holdfast.runtime import physical_columns as col
 from holdfast.runtime.store import frontier as laws
 from holdfast.runtime.store import schemas
 from holdfast.runtime.store.memory.rows import (
@@ -113,7 +114,9 @@ class MemoryStage:
             before = target.rows.get(key, Row(False, (None,) * len(target.layout.value), None))
             initial = tuple(self._store.evaluate(sql, {}) for sql in merge.initial)
             known = dict(enumerate(before.value if before.present else initial))
-            scope = {f"s{i}": v for i, v in known.items()} | {f"p{i}": v for i, v in enumerate(partial.value)}
+            scope = {col.state(i): v for i, v in known.items()} | {
+                col.partial(i): v for i, v in enumerate(partial.value)
+            }
             merged = tuple(self._store.evaluate(sql, scope) for sql in merge.merged)
             ts = max((t for t in (before.ts, partial.ts) if t is not None), default=None)
             delta[key] = (before, Row(True, merged, ts))
@@ -125,7 +128,7 @@ class MemoryStage:
     def _shown(self, delta: Delta, target: Collection, along: StateProjection) -> Rows:
         rows: Rows = {}
         for key, (_, after) in delta.items():
-            scope = {f"k{i}": v for i, v in enumerate(key)} | {f"s{i}": v for i, v in enumerate(after.value)}
+            scope = {col.key(i): v for i, v in enumerate(key)} | {col.state(i): v for i, v in enumerate(after.value)}
             present = along.having is None or self._store.evaluate(along.having, scope) is True
             shown = tuple(self._store.evaluate(sql, scope) for sql in along.columns) if present else None
             rows[key] = Row(present, target.absent().value if shown is None else shown, after.ts)

@@ -14,6 +14,7 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from holdfast.runtime.physical_columns import AFTER, BEFORE
 from holdfast.runtime.store.duckdb.memtable.rows import (
     collection_rows_schema,
     encoded_key_type,
@@ -58,7 +59,7 @@ def _schema(layout: Layout, numbers: list[str], group: list[pa.Field]) -> pa.Sch
 
 
 def count(delta: pa.Table) -> Counts:
-    before, after = delta.column("b_present"), delta.column("a_present")
+    before, after = delta.column(BEFORE.present), delta.column(AFTER.present)
     updates = _true(pc.and_(before, after))
     return Counts(updates, _true(after) - updates, _true(before) - updates)
 
@@ -132,7 +133,7 @@ def _flag(before: pa.Table, name: str) -> pa.ChunkedArray:
 
 def numbered(delta: pa.Table, next_seq: int) -> pa.Table:
     """The changes alone, the keys that are new with a seq of their own; a key that was deleted takes its old one."""
-    before, after = delta.column("b_present"), delta.column("a_present")
+    before, after = delta.column(BEFORE.present), delta.column(AFTER.present)
     changes = pc.or_(before, after)
     if _true(changes) < delta.num_rows:
         delta = delta.filter(changes)
@@ -153,7 +154,7 @@ def states_after(delta: pa.Table, layout: Layout) -> pa.Table:
         *(delta.column(name) for name in ["k", *names("k", layout.key), *names("a", layout.value)]),
         _ts_after(delta),
         *(delta.column(field.name) for field in group_fields(layout)),
-        delta.column("a_present"),
+        delta.column(AFTER.present),
         delta.column("stored"),
         pa.repeat(TRUE, delta.num_rows),
     ]
@@ -167,7 +168,7 @@ def rows_after(delta: pa.Table, layout: Layout, time: Time) -> pa.Table:
         _ts_after(delta),
         delta.column("seq"),
         pa.repeat(pa.scalar(time, pa.uint64()), n),
-        delta.column("a_present"),
+        delta.column(AFTER.present),
         delta.column("stored"),
         pa.repeat(TRUE, n),
     ]
@@ -176,19 +177,19 @@ def rows_after(delta: pa.Table, layout: Layout, time: Time) -> pa.Table:
 
 def _ts_after(delta: pa.Table) -> pa.ChunkedArray:
     """What is not present has no timestamp."""
-    present, ts = delta.column("a_present"), delta.column("a_ts")
+    present, ts = delta.column(AFTER.present), delta.column(AFTER.row_time)
     return ts if _true(present) == delta.num_rows else pc.if_else(present, ts, None)
 
 
 def superseded(delta: pa.Table, layout: Layout, time: Time) -> pa.Table:
     """The rows that go to history."""
     until = pa.repeat(pa.scalar(time, pa.uint64()), delta.num_rows)
-    shown = ["k", "seq", *names("k", layout.key), *names("b", layout.value), "b_ts", "since"]
-    columns = [*(delta.column(name) for name in shown), until, delta.column("b_present")]
+    shown = ["k", "seq", *names("k", layout.key), *names("b", layout.value), BEFORE.row_time, "since"]
+    columns = [*(delta.column(name) for name in shown), until, delta.column(BEFORE.present)]
     return pa.Table.from_arrays(columns, schema=history_schema(layout))
 
 
 def outbox_rows(delta: pa.Table, layout: Layout) -> pa.Table:
     """The rows that an outbox gets of changes."""
-    shown = ["a_present", *names("k", layout.key), *names("a", layout.value), "a_ts"]
+    shown = [AFTER.present, *names("k", layout.key), *names("a", layout.value), AFTER.row_time]
     return pa.Table.from_arrays([delta.column(name) for name in shown], schema=outbox_schema(layout))
