@@ -7,14 +7,14 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import backfill, holds, indexes, language, latency, memory, serving, store, subscribe
+from bench import backfill, holds, http_server, indexes, language, latency, memory, store, subscribe
 
 PARTS = {
     "backfill": backfill.measure,
     "latency": latency.measure,
     "language": language.measure,
     "store": store.measure,
-    "serving": serving.measure,
+    "http": http_server.measure,
     "holds": holds.measure,
     "indexes": indexes.measure,
     "memory": memory.measure,

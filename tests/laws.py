@@ -1,7 +1,7 @@
 """The number of examples of slow property tests: those that need Spark or open stores on disk.
 
-`make test` runs each with the examples written in its file and a few fixed ones. `make soak` runs hundreds of random
-examples and prints the seed.
+`make test` runs each with a few fixed examples, after those of its file's `@example` if there are any. `make soak`
+runs hundreds of random examples and prints the seed.
 """
 
 import os
@@ -24,6 +24,3 @@ def slow_law(fixed: int) -> settings:
         database=None,
         phases=[Phase.explicit, Phase.generate],
     )
-
-
-spark_law = slow_law

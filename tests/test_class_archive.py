@@ -52,7 +52,7 @@ def test_archives_that_nothing_uses_go(tmp_path: Path):
     assert sorted(tmp_path.iterdir()) == [new, tmp_path / "classes-3.jsa", other]
 
 
-def test_a_jvm_that_leaves_no_archive_is_told(tmp_path: Path):
+def test_a_jvm_that_leaves_no_archive_is_reported(tmp_path: Path):
     with pytest.raises(StartError, match="did not write a class archive"), making(tmp_path / "classes.jsa"):
         pass
     assert not list(tmp_path.iterdir())

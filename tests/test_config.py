@@ -91,7 +91,7 @@ def test_properties_of_kafka_and_spark_are_merged_over_the_sources():
         ("spark = 3", {}, {}, 'setting "spark"', "holdfast.toml", "spark"),
     ],
 )
-def test_a_wrong_setting_is_told_with_its_place(text, environment, flags, message, place, hint):
+def test_a_wrong_setting_is_reported_with_its_place(text, environment, flags, message, place, hint):
     file(text)
     with pytest.raises(ConfigError) as raised:
         load(flags, environment=environment)
@@ -219,7 +219,7 @@ def test_our_own_client_understands_javas_names(configured, ours):
         ({"enable.ssl.certificate.verification": "false"}, "always checks them"),
     ],
 )
-def test_what_spark_cannot_be_told_is_an_error(configured, message):
+def test_spark_settings_that_are_not_allowed_are_errors(configured, message):
     with pytest.raises(ConfigError, match=message):
         spark_kafka_options(at_kafka(configured))
 

@@ -88,7 +88,7 @@ def test_other_bytes_than_pinned_are_refused(tmp_path):
         jars.checked(tmp_path / jar.file_name, jar)
 
 
-def test_a_folder_of_jars_that_cannot_be_used_is_told_with_what_to_do(tmp_path):
+def test_a_folder_of_jars_that_cannot_be_used_is_reported_with_a_hint(tmp_path):
     (tmp_path / "file").touch()
     for unusable in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/nowhere")):
         with pytest.raises(StartError, match=f'"{unusable}" cannot be used') as raised:
@@ -96,7 +96,7 @@ def test_a_folder_of_jars_that_cannot_be_used_is_told_with_what_to_do(tmp_path):
         assert "set jar_dir" in (raised.value.hint or "")
 
 
-def test_a_disk_that_is_full_while_jars_are_fetched_is_told(tmp_path):
+def test_a_disk_that_is_full_while_jars_are_fetched_is_reported(tmp_path):
     java = tmp_path / "java"
     java.write_text("#!/bin/sh\necho '\t[FAILED] java.io.IOException: No space left on device'\nexit 1\n")
     java.chmod(java.stat().st_mode | stat.S_IXUSR)
@@ -115,14 +115,14 @@ def fake_java(home: Path, version: str) -> Path:
 
 
 @pytest.mark.parametrize(("version", "release"), [("1.8.0_392", 8), ("11.0.2", 11), ("17", 17), ("21.0.1", 21)])
-def test_java_releases_are_told_apart(version, release, tmp_path):
+def test_java_releases_are_distinguished(version, release, tmp_path):
     java = fake_java(tmp_path, version)
     assert java_release(java) == release
     (tmp_path / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
     assert java_release(java) == release
 
 
-def test_a_java_that_is_too_old_or_missing_is_told_with_what_to_do(tmp_path):
+def test_a_java_that_is_too_old_or_missing_is_reported_with_a_hint(tmp_path):
     fake_java(tmp_path, "11.0.2")
     with pytest.raises(StartError, match="Java 17 or later is required, but this is Java 11") as raised:
         find_java(tmp_path)

@@ -1,4 +1,4 @@
-"""The words of the project: DESIGN's vocabulary in the package's names and texts, and in the documentation."""
+"""The words of the project: DESIGN's vocabulary in names and texts of the package, its tests, and the documentation."""
 
 import ast
 import re
@@ -12,6 +12,12 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "holdfast"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MODULES = sorted(PACKAGE.rglob("*.py"))
+TEST_MODULES = [
+    file
+    for folder in ("tests", "bench", "docs")
+    for file in sorted((ROOT / folder).rglob("*.py"))
+    if file != Path(__file__)
+]
 
 FORBIDDEN = {
     "told": "report, emit, notify or show",
@@ -59,7 +65,7 @@ ALIKE = {
 """Pairs that are left: the server and the reads behind it, `build` and the folder of its parts."""
 
 
-@pytest.mark.parametrize("file", [*MODULES, *PAGES], ids=lambda file: str(file.relative_to(ROOT)))
+@pytest.mark.parametrize("file", [*MODULES, *TEST_MODULES, *PAGES], ids=lambda file: str(file.relative_to(ROOT)))
 def test_no_text_uses_a_word_outside_the_vocabulary(file: Path) -> None:
     """Names are split into their words, so `told_errors` and `RowKeeper` are found too.
 
@@ -83,10 +89,10 @@ def test_the_check_finds_words_phrases_and_parts_of_names() -> None:
 
 
 def test_modules_are_named_by_nouns() -> None:
-    named = [file.stem for file in MODULES if file.stem != "__init__"] + [
-        file.parent.name for file in MODULES if file.stem == "__init__"
-    ]
-    assert [name for name in named if name.endswith("ing") and name not in GERUNDS] == []
+    """A module of tests is named after the module that it tests."""
+    files = [file for file in (*MODULES, *TEST_MODULES) if not file.stem.startswith("test_")]
+    named = {file.parent.name if file.stem == "__init__" else file.stem for file in files}
+    assert {name for name in named if name.endswith("ing")} <= GERUNDS
 
 
 def test_no_two_modules_of_a_folder_differ_only_by_an_ending() -> None:

@@ -63,7 +63,7 @@ def test_a_file_that_became_shorter_leaves_no_backup(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["data"]
 
 
-def test_files_that_are_not_on_this_machine_are_told_of(tmp_path: Path) -> None:
+def test_files_that_are_not_on_this_machine_are_reported(tmp_path: Path) -> None:
     cut = data_folder(tmp_path / "data")
     (tmp_path / "data").rename(tmp_path / "elsewhere")
     with pytest.raises(BackupError) as raised:

@@ -79,7 +79,7 @@ def test_a_file_with_other_contents_is_named(backup: Path) -> None:
         ("[]", "was not made by this release"),
     ],
 )
-def test_a_manifest_that_cannot_be_used_is_told_of(backup: Path, text: str | None, message: str) -> None:
+def test_a_manifest_that_cannot_be_used_is_reported(backup: Path, text: str | None, message: str) -> None:
     if text is None:
         (backup / FILE).unlink()
     else:

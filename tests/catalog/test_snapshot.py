@@ -23,7 +23,7 @@ def test_objects_are_listed_by_kind_in_the_order_of_their_creation():
     assert [table.name for table in CATALOG.tables] == ["USERS"]
 
 
-def test_an_unknown_name_is_told_the_nearest():
+def test_the_error_for_an_unknown_name_suggests_the_nearest():
     with pytest.raises(UnknownObject) as raised:
         CATALOG.relation("ORDER", position=HERE)
     assert str(raised.value) == (
@@ -33,7 +33,7 @@ def test_an_unknown_name_is_told_the_nearest():
         EMPTY.relation("ORDERS")
 
 
-def test_a_wrong_kind_is_told_the_right_one():
+def test_the_error_for_a_wrong_kind_names_the_right_one():
     with pytest.raises(WrongObjectKind, match='"USERS" is a table, not a stream'):
         CATALOG.stream("USERS")
     with pytest.raises(WrongObjectKind, match='"ORDERS" is a stream, not a table'):

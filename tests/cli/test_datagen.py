@@ -55,7 +55,7 @@ def test_records_are_written_to_a_topic_that_is_made(settings: Settings, admin: 
         (["orders"], "no Kafka cluster to write to"),
     ],
 )
-def test_what_is_wrong_is_told(arguments: list[str], says: str, tmp_path: Path) -> None:
+def test_wrong_arguments_are_reported(arguments: list[str], says: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["datagen", *arguments, "--data-dir", str(tmp_path)])
     assert result.exit_code == 1
     assert says in result.stderr

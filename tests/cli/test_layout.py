@@ -7,7 +7,7 @@ from holdfast.client.display import width
 
 
 @pytest.mark.parametrize(
-    ("text", "columns", "pieces"),
+    ("text", "columns", "lines"),
     [
         ("", 3, [""]),
         ("abc", 3, ["abc"]),
@@ -17,8 +17,8 @@ from holdfast.client.display import width
         ("日", 1, ["日"]),
     ],
 )
-def test_folding(text: str, columns: int, pieces: list[str]) -> None:
-    assert fold(text, columns) == pieces
+def test_folding(text: str, columns: int, lines: list[str]) -> None:
+    assert fold(text, columns) == lines
 
 
 @given(
@@ -26,9 +26,9 @@ def test_folding(text: str, columns: int, pieces: list[str]) -> None:
     st.integers(2, 20),
 )
 def test_folded_text_fits_and_loses_only_spaces(text: str, columns: int) -> None:
-    pieces = fold(text, columns)
-    assert all(width(piece) <= columns for piece in pieces)
-    assert "".join(pieces).replace(" ", "") == text.replace(" ", "")
+    lines = fold(text, columns)
+    assert all(width(line) <= columns for line in lines)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
 
 
 def lines(budget: int | None, *rows: tuple[str, ...], names: tuple[str, ...] = ("ID", "NOTE")) -> list[str]:

@@ -176,7 +176,7 @@ def test_help_is_that_of_the_grammar(start) -> None:
     shell.type("help nonsense;", "enter").until("No statement begins with NONSENSE")
 
 
-def test_a_server_that_goes_away_is_told_and_the_shell_stays(service: LocalService, tmp_path: Path) -> None:
+def test_the_shell_reports_a_lost_server_and_stays(service: LocalService, tmp_path: Path) -> None:
     with running(service, listen(service.settings)) as server:
         shell = Program("sql", "--server", server.url, state=tmp_path)
         shell.until_prompt()

@@ -145,7 +145,7 @@ def test_json_is_one_object_per_line(sql, service: LocalService) -> None:
     assert streams["streams"][1]["name"] == "ORDERS"
 
 
-def test_csv_tells_a_null_from_an_empty_text(sql, service: LocalService) -> None:
+def test_csv_distinguishes_a_null_from_an_empty_text(sql, service: LocalService) -> None:
     service.put("TOTALS", ("a",), ('a,"b"', 3), ("b", None), ("c", 1))
     texts = "CASE WHEN id = 'c' THEN '' WHEN id <> 'b' THEN id END"
     result = sql(

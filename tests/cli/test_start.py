@@ -29,7 +29,7 @@ def test_version() -> None:
         (["--http-port", "99999"], 'setting "http_port" must be'),
     ],
 )
-def test_wrong_settings_are_told_at_once(arguments: list[str], says: str) -> None:
+def test_wrong_settings_are_reported_at_once(arguments: list[str], says: str) -> None:
     result = CliRunner().invoke(app, ["start", *arguments])
     assert result.exit_code == 1
     assert result.stderr.startswith("ERROR: ")
@@ -38,7 +38,7 @@ def test_wrong_settings_are_told_at_once(arguments: list[str], says: str) -> Non
     assert "Traceback" not in result.output
 
 
-def test_a_folder_of_jars_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+def test_a_folder_of_jars_that_cannot_be_used_is_reported(tmp_path: Path) -> None:
     (tmp_path / "jars").touch()
     arguments = ["-s", f"jar_dir={tmp_path / 'jars'}", "--data-dir", str(tmp_path / "data"), "--http-port", "0"]
     result = CliRunner().invoke(app, ["start", *arguments])
@@ -47,7 +47,7 @@ def test_a_folder_of_jars_that_cannot_be_used_is_told(tmp_path: Path) -> None:
     assert "HINT: Check that it is writable" in result.stderr
 
 
-def test_a_port_in_use_is_told_before_anything_starts(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = CliRunner().invoke(app, ["start", "--http-port", str(port), "--data-dir", str(tmp_path / "data")])

@@ -47,7 +47,7 @@ def test_a_query_that_builds_is_well_too(status, reported: Reported) -> None:
     assert "BUILDING 50%" in result.stdout
 
 
-def test_what_is_not_well_is_told(
+def test_problems_are_reported(
     status, reported: Reported, service: LocalService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported.state, reported.reason = "ERROR", "the topic was recreated"

@@ -171,7 +171,7 @@ def test_what_does_not_pass_is_raised(url: str, service: LocalService) -> None:
     assert subscriber.error.message == "it is gone"
 
 
-def test_a_server_that_stays_away_is_told_after_a_while() -> None:
+def test_a_server_that_stays_away_is_reported_after_a_while() -> None:
     with Client("http://127.0.0.1:9") as client, pytest.raises(Unreachable):
         next(client.subscribe("totals", retry_seconds=0.2))
 

@@ -12,7 +12,7 @@ from holdfast.runtime.spark.engine import Engine
 from holdfast.runtime.spark.engine_pair import EnginePair
 from holdfast.runtime.spark.session import Sessions
 
-from .holding import World
+from .hold_world import World
 from .servers import Servers
 
 numbers = itertools.count(1)

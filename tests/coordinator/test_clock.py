@@ -22,7 +22,7 @@ TABLE, LAYOUT = CollectionId("T"), Layout((Scalar.STRING,), (Scalar.BIGINT,))
 
 @dataclass
 class ManualClock:
-    """A wall clock that stands still until it is moved."""
+    """A wall clock that only the test moves."""
 
     now: int = 1_000_000
 
@@ -52,7 +52,7 @@ def read(store: Store, at: Time) -> list[int]:
     return [row["c0"] for page in store.snapshot(TABLE, at) for row in page.to_pylist()]
 
 
-def test_ticks_follow_the_wall_clock_and_are_told_apart_when_it_stands_still():
+def test_ticks_follow_the_wall_clock_and_have_different_times_when_it_stops():
     wall = ManualClock()
     clock = Clock(MemoryStore(), wall)
     assert [tick(clock) for _ in range(3)] == [1_000_000, 1_000_001, 1_000_002]
@@ -234,7 +234,7 @@ def test_a_restart_continues_above_the_reserved_block(back):
     assert again.begin_commit() > seen
 
 
-def test_a_clock_can_be_told_to_be_above_a_time(tmp_path):
+def test_a_clock_can_be_set_above_a_time(tmp_path):
     store = open_store(tmp_path)
     clock = Clock(store, now=lambda: 1_000)
     clock.rise_above(Time(5_000))

@@ -18,8 +18,8 @@ from holdfast.sql.bind.statement import bind
 from holdfast.sql.read.select import BoundSelect
 from holdfast.sql.syntax.parse import statements
 
-from .running import records, run
 from .servers import Servers
+from .service_calls import records, run
 
 SETUP = """
 CREATE STREAM orders (id STRING KEY, city STRING, n INTEGER)
@@ -148,7 +148,7 @@ def test_a_query_that_a_release_cannot_run_goes_on_with_one_that_can(
 
 
 @pytest.mark.parametrize("unreadable", ["its plan cannot be decoded", "its plan cannot be built"])
-def test_what_a_query_owed_is_published_by_a_release_that_cannot_run_it(
+def test_pending_rows_are_published_by_a_release_that_cannot_run_the_query(
     servers: Servers, monkeypatch: pytest.MonkeyPatch, unreadable: str
 ) -> None:
     """A server was killed between a commit and its publishing, and another release goes on."""

@@ -18,8 +18,8 @@ from holdfast.sql.read.pull import BoundRead
 from holdfast.sql.read.select import BoundSelect
 from holdfast.sql.syntax.parse import parse
 
-from .running import rows, run, states
 from .servers import Servers
+from .service_calls import rows, run, states
 
 SETUP = """
 CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = '{0}_s', VALUE_FORMAT = 'JSON', PARTITIONS = 1);

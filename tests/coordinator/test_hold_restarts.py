@@ -7,8 +7,8 @@ from holdfast.errors import CommandInDoubt, KafkaError, ReadError
 from holdfast.names import CollectionId, HoldId
 from holdfast.runtime.store.port import Time
 
-from .running import run
 from .servers import Servers
+from .service_calls import run
 
 SETUP = """
 CREATE TABLE t (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC = 't', VALUE_FORMAT = 'JSON', PARTITIONS = 1);

@@ -5,9 +5,9 @@ import pytest
 from holdfast.errors import DependentObjects, HoldTimeError, ReadError, UnreadableTime
 from holdfast.names import CollectionId, HoldId
 from holdfast.runtime.progress import Progress, Status
-from tests.serving.reading import plain
+from tests.serving.client_reads import plain
 
-from .holding import START, WINDOW, World
+from .hold_world import START, WINDOW, World
 
 
 def implied(world: World) -> int:
@@ -183,7 +183,7 @@ def test_a_time_whose_command_was_never_written_is_let_go(world: World) -> None:
     assert world.store.holds() == {}
 
 
-def test_a_hold_whose_store_was_built_anew_begins_where_it_can(world: World) -> None:
+def test_a_hold_whose_store_was_rebuilt_begins_where_it_can(world: World) -> None:
     world.run("CREATE HOLD h ON t;")
     world.store.drop_holds(list(world.store.holds()))
     world.progress = Progress(Status.BUILDING)

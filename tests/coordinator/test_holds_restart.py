@@ -4,8 +4,8 @@ from holdfast.sql.bind.hold import BoundAdvanceHold
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.syntax.parse import statements
 
-from .running import followed, rows, run
 from .servers import Servers
+from .service_calls import followed, rows, run
 
 SETUP = (
     "CREATE TABLE t (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC = '{0}_t', VALUE_FORMAT = 'JSON', PARTITIONS = 1);"

@@ -25,9 +25,9 @@ from holdfast.serving.transactions import Transactions
 from holdfast.sql.bind.hold import BoundCreateHold
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.syntax.parse import parse
-from tests.serving.reading import plain
+from tests.serving.client_reads import plain
 
-from .holding import START, WINDOW, World
+from .hold_world import START, WINDOW, World
 
 TABLES = (CollectionId("T"), CollectionId("I"))
 

@@ -13,8 +13,8 @@ from holdfast.sql.read.pull import BoundRead
 from holdfast.sql.read.select import BoundSelect
 from holdfast.sql.syntax.parse import statements
 
-from .running import followed, rows, run
 from .servers import Servers
+from .service_calls import followed, rows, run
 
 SETUP = """
 CREATE TABLE t (id STRING PRIMARY KEY, g STRING, n INT)

@@ -7,8 +7,8 @@ from holdfast.sql.bind.statement import bind
 from holdfast.sql.literals.moment import BoundAsOf, Moment
 from holdfast.sql.syntax.parse import parse
 
-from .running import run, states
 from .servers import Servers
+from .service_calls import run, states
 from .test_indexes import ask, current, path
 
 SETUP = """

@@ -10,8 +10,8 @@ from holdfast.sql.read.pull import BoundRead
 from holdfast.sql.read.select import BoundSelect
 from holdfast.sql.syntax.parse import parse
 
-from .running import run, states
 from .servers import LONG, Servers
+from .service_calls import run, states
 
 SETUP = """
 CREATE TABLE orders (id STRING PRIMARY KEY, city STRING, total INT)

@@ -1,7 +1,7 @@
 """Several queries write one stream: each rides, ends and comes back on its own."""
 
-from .running import records, rows, run, states
 from .servers import Servers
+from .service_calls import records, rows, run, states
 
 SETUP = """
 CREATE STREAM a (id STRING KEY, n INT) WITH (KAFKA_TOPIC = '{0}_a', VALUE_FORMAT = 'JSON', PARTITIONS = 1);

@@ -13,8 +13,8 @@ from holdfast.sql.read.select import BoundSelect
 from holdfast.sql.syntax.parse import parse
 from holdfast.sql.syntax.statements import Print
 
-from .running import followed, rows, run, states
 from .servers import Servers
+from .service_calls import followed, rows, run, states
 
 SETUP = """
 CREATE STREAM orders (id STRING KEY, city STRING, n INT)

@@ -10,7 +10,7 @@ from holdfast.metrics import REGISTRY
 from holdfast.names import QueryId, TopicName
 from holdfast.runtime.spark.skips import Skip
 
-from .running import records, run
+from .service_calls import records, run
 
 
 def figure(name: str, **labels: str) -> float:

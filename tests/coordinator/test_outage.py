@@ -6,8 +6,8 @@ from holdfast.app import Service
 from holdfast.errors import KafkaError
 from holdfast.names import TopicName
 
-from .running import records, rows, run
 from .servers import Servers
+from .service_calls import records, rows, run
 
 SETUP = """
 CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = 's', VALUE_FORMAT = 'JSON', PARTITIONS = 1);

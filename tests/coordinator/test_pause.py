@@ -1,7 +1,7 @@
-"""A paused query stands still, also over a restart, and goes on from where it stood."""
+"""A paused query reads nothing, also after a restart, and resumes where it stopped."""
 
-from .running import records, rows, run, states
 from .servers import Servers
+from .service_calls import records, rows, run, states
 
 SETUP = """
 CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = '{0}_s', VALUE_FORMAT = 'JSON', PARTITIONS = 1);

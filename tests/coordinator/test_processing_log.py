@@ -12,7 +12,7 @@ from holdfast.runtime.store.schemas import rows_schema
 ORDERS, PER_DAY = ObjectName("ORDERS"), ObjectName("PER_DAY")
 
 
-def test_what_a_users_function_could_not_compute_is_told() -> None:
+def test_failures_of_user_functions_are_logged() -> None:
     outcome = Outcome(problems=[FunctionProblem("INVERSE", "ZeroDivisionError: division by zero", 3)])
     rows = processing_log.rows(outcome, 17)
     assert rows is not None
@@ -22,7 +22,7 @@ def test_what_a_users_function_could_not_compute_is_told() -> None:
     assert row["c4"] == "the function gave no value, which is NULL then: ZeroDivisionError: division by zero"
 
 
-def test_a_record_that_cannot_be_decoded_is_told_with_its_reason_place_and_bytes() -> None:
+def test_a_record_that_cannot_be_decoded_is_logged_with_its_reason_place_and_bytes() -> None:
     place = {"part": pa.array([2], pa.int32()), "off": pa.array([5], pa.int64()), "ts": pa.array([0], pa.int64())}
     record = {"key": pa.array([b"k"]), "value": pa.array([b"{"]), "reason": ["the value is not a JSON object"]}
     rows = processing_log.rows(
@@ -35,7 +35,7 @@ def test_a_record_that_cannot_be_decoded_is_told_with_its_reason_place_and_bytes
     ]
 
 
-def test_late_records_and_rows_without_a_place_are_told_with_their_number() -> None:
+def test_late_records_and_skipped_rows_are_logged_with_their_number() -> None:
     outcome = Outcome(late={(PER_DAY, 3): Late(2, 90_000)}, skipped={(ORDERS, Skip.NO_GROUP): 7})
     rows = processing_log.rows(outcome, 17)
     assert rows is not None

@@ -1,7 +1,7 @@
 """A query that reads the place of a table's records keeps the table itself, from the start of its topic."""
 
-from .running import records, rows, run, states
 from .servers import Servers
+from .service_calls import records, rows, run, states
 
 SETUP = """
 CREATE TABLE people (id STRING PRIMARY KEY, name STRING)

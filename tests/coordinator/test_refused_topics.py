@@ -6,8 +6,8 @@ from holdfast.app import Service
 from holdfast.kafka.port import RecordRefused, TopicProblem
 from holdfast.names import TopicName
 
-from .running import records, rows, run, states
 from .servers import Servers
+from .service_calls import records, rows, run, states
 
 SETUP = """
 CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = 's', VALUE_FORMAT = 'JSON', PARTITIONS = 1);

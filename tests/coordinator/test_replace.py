@@ -5,8 +5,8 @@ from holdfast.planner.commands import commands_for
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.syntax.parse import statements
 
-from .running import records, rows, run, states
 from .servers import Servers
+from .service_calls import records, rows, run, states
 
 SETUP = """
 CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = '{0}_s', VALUE_FORMAT = 'JSON', PARTITIONS = 1);

@@ -12,8 +12,8 @@ from holdfast.sql.read.pull import BoundRead
 from holdfast.sql.read.select import BoundSelect
 from holdfast.sql.syntax.parse import parse
 
-from .running import rows, run
 from .servers import Servers
+from .service_calls import rows, run
 
 SETUP = """
 CREATE TABLE kept (id STRING PRIMARY KEY, n INT)

@@ -11,8 +11,8 @@ from holdfast.kafka.port import RecordRefused, TransactionAborted
 from holdfast.names import TopicName
 from holdfast.sql.syntax.parse import statements
 
-from .running import records, rows, run
 from .servers import Servers
+from .service_calls import records, rows, run
 
 SETUP = """
 CREATE STREAM s (id STRING KEY, n INT, t STRING) WITH (KAFKA_TOPIC = 's', VALUE_FORMAT = 'JSON', PARTITIONS = 1);

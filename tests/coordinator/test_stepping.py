@@ -2,8 +2,8 @@
 
 from holdfast.app import Service
 
-from .running import rows, run, states
 from .servers import NOW_MS, Servers
+from .service_calls import rows, run, states
 
 
 def test_an_idle_service_has_waited_until_its_backfills_could_start(servers: Servers, service: Service) -> None:

@@ -1,4 +1,4 @@
-"""System tables on a running service: they tell what there is, can be joined and followed, and outlive a restart."""
+"""System tables on a running service: they list the objects, can be joined and followed, and outlive a restart."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ from holdfast.sql.read.select import BoundSelect
 from holdfast.sql.read.subscribe import BoundSubscribe
 from holdfast.sql.syntax.parse import parse
 
-from .running import run
 from .servers import Servers
+from .service_calls import run
 
 SETUP = """
 CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = '{0}_s', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
@@ -30,7 +30,7 @@ def ask(service: Service, text: str) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in result.rows.to_pylist()]
 
 
-def test_what_the_system_tables_tell(servers: Servers) -> None:
+def test_contents_of_the_system_tables(servers: Servers) -> None:
     service = servers.start()
     subscribe = bind(parse("SUBSCRIBE TO mz_catalog.mz_tables WITH (PROGRESS = false);")[0].statement, service.catalog)
     assert isinstance(subscribe, BoundSubscribe)

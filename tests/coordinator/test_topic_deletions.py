@@ -7,8 +7,8 @@ from holdfast.planner.commands import commands_for
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.syntax.parse import statements
 
-from .running import run
 from .servers import Servers
+from .service_calls import run
 
 SETUP = "".join(
     f"CREATE STREAM {name} (id STRING KEY, n INT) "

@@ -12,8 +12,8 @@ from holdfast.runtime.spark.engine import Engine, Failure
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.syntax.parse import statements
 
-from .running import records, rows, run, states
 from .servers import Servers
+from .service_calls import records, rows, run, states
 
 STREAM = "CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC = '{0}', VALUE_FORMAT = 'JSON');"
 TOTALS = "CREATE TABLE {0}_totals AS SELECT id, SUM(n) AS total FROM s GROUP BY id;"
@@ -41,7 +41,7 @@ def test_partitions_that_are_added_are_read_from_their_start(servers: Servers, s
     assert set(states(service).values()) == {"RUNNING"}
 
 
-def test_a_truncated_topic_stops_its_queries_until_they_are_made_anew(servers: Servers, new_topic):
+def test_a_truncated_topic_stops_its_queries_until_they_are_recreated(servers: Servers, new_topic):
     topic, other = new_topic(), new_topic()
     service = servers.start()
     run(service, STREAM.format(topic) + TOTALS.format(topic))
@@ -90,7 +90,7 @@ def test_a_deleted_topic_is_not_made_again(servers: Servers, new_topic):
     assert rows(service, f"{topic}_totals") == {("a", 3)}
 
 
-def test_a_table_that_was_dropped_by_a_server_that_died_is_built_anew(
+def test_a_table_that_was_dropped_by_a_server_that_died_is_rebuilt(
     servers: Servers, new_topic, monkeypatch: pytest.MonkeyPatch
 ):
     topic = new_topic()

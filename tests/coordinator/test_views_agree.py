@@ -2,8 +2,8 @@
 
 from holdfast.app import Service
 
-from .running import rows, run
 from .servers import Servers
+from .service_calls import rows, run
 from .test_materialized import ask
 
 SETUP = """

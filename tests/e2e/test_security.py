@@ -18,7 +18,7 @@ from holdfast.kafka.librdkafka.admin import Admin
 from holdfast.kafka.librdkafka.cluster import KafkaCluster
 from holdfast.runtime.spark.session import Sessions
 from holdfast.runtime.store.duckdb.store import open_store
-from tests.coordinator.running import records, rows, run, wait
+from tests.coordinator.service_calls import records, rows, run, wait
 
 from .server import free_port
 from .topics import write

@@ -73,7 +73,7 @@ def _rereads_the_old_key(step: Step) -> bool:
     return any(isinstance(found, StreamSelectKeyV1) for found in walk(step))
 
 
-def test_what_a_column_is_computed_from_is_told_only_when_it_is_no_copy():
+def test_what_a_column_is_computed_from_is_shown_unless_it_is_a_copy():
     query = ours()["LARGE"].query
     assert query is not None
     project = sources_of(query.physical_plan)[0]

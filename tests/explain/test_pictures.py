@@ -190,7 +190,7 @@ def test_a_picture_has_colours_for_light_and_dark():
     assert set(coloured.findall(light)) == set(coloured.findall(dark))
 
 
-def test_long_lists_and_texts_are_cut_and_the_rest_is_told():
+def test_long_lists_and_texts_are_cut_and_the_rest_is_counted():
     wide = ", ".join(f"c{i} STRING" for i in range(40))
 
     graph = graph_of(plan_of(f"CREATE STREAM wide ({wide}) WITH (KAFKA_TOPIC='w', VALUE_FORMAT='JSON', PARTITIONS=1);"))

@@ -6,7 +6,7 @@ from holdfast.errors import KafkaError
 from holdfast.kafka.librdkafka.admin import Admin
 from holdfast.kafka.port import TopicSpec
 
-from .writing import open_transaction, write
+from .producers import open_transaction, write
 
 
 def test_topics_are_described_with_their_ids_and_missing_ones_left_out(admin, new_topic):
@@ -62,19 +62,19 @@ def test_offsets_at_a_time_are_of_the_first_record_that_is_not_older(admin, sett
     assert found == [{place: 0}, {place: 0}, {place: 1}, {place: 1}, {}]
 
 
-def test_a_refused_name_is_told(admin):
+def test_a_refused_name_is_reported(admin):
     with pytest.raises(KafkaError, match='topic "no/slash" cannot be created'):
         admin.create(TopicSpec(name="no/slash"))
 
 
-def test_a_kafka_that_is_not_there_is_told_with_a_hint(settings, monkeypatch):
+def test_an_unreachable_kafka_is_reported_with_a_hint(settings, monkeypatch):
     monkeypatch.setattr("holdfast.kafka.librdkafka.admin.SECONDS", 1.0)
     with pytest.raises(KafkaError) as raised:
         Admin(settings.at_kafka("127.0.0.1:1")).topics()
     assert "--kafka" in (raised.value.hint or "")
 
 
-def test_offsets_are_told_again_after_kafka_was_away(admin, new_topic, broker):
+def test_offsets_are_known_again_after_kafka_was_away(admin, new_topic, broker):
     topic = (new_topic(), 0)
     for _ in range(3):
         assert admin.ends([topic]) == {topic: 0}

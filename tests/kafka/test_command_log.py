@@ -13,7 +13,7 @@ from holdfast.kafka.command_log import CommandLog
 from holdfast.kafka.librdkafka import producer
 from holdfast.kafka.port import Fenced
 
-from .writing import open_transaction
+from .producers import open_transaction
 
 
 @pytest.fixture

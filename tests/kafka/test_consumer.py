@@ -11,7 +11,7 @@ from holdfast.kafka.librdkafka.consumer import TopicReader
 from holdfast.kafka.port import Fetched
 from holdfast.kafka.records import RECORDS
 
-from .writing import open_transaction, write
+from .producers import open_transaction, write
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_poll_waits_for_the_first_record_and_for_no_second(reader, settings, n
     assert time.monotonic() - started < 1
 
 
-def test_an_end_that_was_told_before_records_came_does_not_hold_the_position_back(reader, settings, new_topic):
+def test_an_end_reported_before_records_came_does_not_hold_the_position_back(reader, settings, new_topic):
     topic = new_topic()
     reader.assign({(topic, 0): 0})
     time.sleep(1)  # the end of the partition, at 0, waits to be reported
@@ -128,7 +128,9 @@ def test_an_end_that_was_told_before_records_came_does_not_hold_the_position_bac
     assert fetched.positions == reader.positions == {(topic, 0): fetched.records.num_rows}
 
 
-def test_records_beside_a_failed_event_are_kept_and_the_failure_is_told_next(reader, settings, new_topic, monkeypatch):
+def test_records_beside_a_failed_event_are_kept_and_the_failure_is_reported_next(
+    reader, settings, new_topic, monkeypatch
+):
     """They are read, and the consumer will not bring them again."""
     topic = new_topic()
     write(settings, topic, b"v", partition=0)
@@ -179,7 +181,7 @@ def test_topics_are_added_and_removed_while_reading(reader, settings, new_topic)
     assert values(poll_to(reader, {(two, 0): 2})) == [b"3"]
 
 
-def test_a_truncated_partition_is_told_with_its_offsets_and_the_others_go_on(reader, settings, new_topic):
+def test_a_truncated_partition_is_reported_with_its_offsets_and_the_others_continue(reader, settings, new_topic):
     cut, whole = new_topic(), new_topic()
     write(settings, cut, *[b"v"] * 10)
     delete_records(settings, cut, 5)
@@ -198,7 +200,7 @@ def test_a_truncated_partition_is_told_with_its_offsets_and_the_others_go_on(rea
     assert reader.positions == {(whole, 0): 1}
 
 
-def test_a_position_past_the_end_is_told(reader, settings, new_topic):
+def test_a_position_past_the_end_is_reported(reader, settings, new_topic):
     topic = new_topic()
     write(settings, topic, b"v")
     reader.assign({(topic, 0): 500})
@@ -230,7 +232,7 @@ def test_a_range_that_ends_in_aborted_records_is_read_to_its_end(ranges, setting
     assert ranges.read({(topic, 0): (2, 4)}).num_rows == 0
 
 
-def test_a_range_that_is_gone_is_told(ranges, settings, new_topic):
+def test_a_range_that_is_gone_is_reported(ranges, settings, new_topic):
     topic = new_topic()
     write(settings, topic, *[b"v"] * 10)
     delete_records(settings, topic, 5)

@@ -153,7 +153,7 @@ def new_lease(settings: Settings) -> Iterator[NewLease]:
     cluster.close()
 
 
-def test_a_second_owner_is_told_who_has_it(new_lease: NewLease) -> None:
+def test_the_error_for_a_second_owner_names_the_first(new_lease: NewLease) -> None:
     new_lease().acquire("store-1")
     with pytest.raises(ServiceTaken) as raised:
         new_lease().acquire("store-2")

@@ -40,14 +40,14 @@ def test_more_rows_than_the_queue_has_room_for_are_all_written(
     writer.close()
 
 
-def test_a_queue_that_stays_full_is_told_of(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_that_stays_full_is_reported(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS", 0.5)
     with pytest.raises(KafkaError, match="cannot be written") as raised:
         RecordWriter(settings.at_kafka("127.0.0.1:1")).write(Outgoing(TopicName("t"), rows(1_000)))
     assert (raised.value.detail or "").startswith("Kafka did not acknowledge the rows in time.")
 
 
-def test_rows_that_were_told_to_have_failed_are_not_written_later(
+def test_rows_reported_as_failed_are_not_written_later(
     settings: Settings,
     admin: Admin,
     broker: EmbeddedBroker,

@@ -69,7 +69,7 @@ def test_a_hold_is_swapped_by_dropping_it_and_renaming_another(catalog):
     assert ids(swapped) == {"A": was["B"], "C": was["C"]}
 
 
-def test_it_is_one_command_that_tells_all_statements(catalog):
+def test_it_is_one_command_with_all_statements(catalog):
     draft = drafted("DROP HOLD a; DROP HOLD IF EXISTS nothing; ALTER HOLD b RENAME TO a;", catalog)
     command = draft.command(draft.planned(catalog, number=7), None)
     assert str(command.id) == "transaction/A/execute"

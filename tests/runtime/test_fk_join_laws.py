@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from laws import spark_law
+from laws import slow_law
 from runtime.driver import Driver, Record
 
 pytestmark = pytest.mark.law
@@ -85,7 +85,7 @@ MOVES = [
 ]
 
 
-@spark_law(2)
+@slow_law(2)
 @example(MOVES)
 @given(st.lists(st.one_of(people, people, cities, names), min_size=6, max_size=14))
 def test_the_table_is_the_join_of_both_at_every_time(engine, records):

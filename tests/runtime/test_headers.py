@@ -96,7 +96,7 @@ def test_what_two_streams_make_has_the_headers_of_the_record_that_brings_it(engi
     driver.close()
 
 
-def test_headers_outlive_a_restart_in_what_is_owed(driver: Driver) -> None:
+def test_headers_of_pending_rows_outlive_a_restart(driver: Driver) -> None:
     driver.tick([Record("s", b"a", b'{"N": 1}', headers=[("h", b"1")])])
     again = driver.restart()
     assert [s.headers for s in again.sent("COUNTED")] == [[{"key": "h", "value": b"1"}]]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import spark_law
+from laws import slow_law
 from runtime.driver import Driver, Record
 
 from holdfast.names import CollectionId
@@ -88,7 +88,7 @@ def check(driver: Driver, at: Time) -> None:
 
 
 @given(found=records, sizes=st.lists(st.integers(1, 4), max_size=4))
-@spark_law(3)
+@slow_law(3)
 def test_an_index_agrees_with_its_table(engine, found, sizes):
     whole, single = Driver(engine, TABLES + INDEXES), Driver(engine, TABLES + INDEXES)
     since = {driver: driver.time for driver in (whole, single)}

@@ -1,4 +1,4 @@
-"""Rows that a query has no place for are counted with the reason, and records that come late with the time."""
+"""Skipped rows are counted with the reason, and late records with the stream time."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -127,7 +127,7 @@ def test_rows_whose_timestamp_column_has_no_time(driven):
     assert {sent.timestamp for sent in driver.sent("Q")} == {7}
 
 
-def test_late_records_are_told_by_partition_with_the_stream_time(driven):
+def test_late_records_are_reported_by_partition_with_the_stream_time(driven):
     driver = driven(
         STREAM.format("")
         + """

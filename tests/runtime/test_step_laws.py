@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from laws import spark_law
+from laws import slow_law
 from runtime.driver import Driver, Record
 
 pytestmark = pytest.mark.law
 
 PARTITIONS = {b"a": 0, b"b": 1, b"c": 1, b"d": 0}
-SLOW = spark_law(2)
+SLOW = slow_law(2)
 
 JOINS = """
 CREATE STREAM s (id STRING KEY, k STRING, xs ARRAY<STRING>) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');

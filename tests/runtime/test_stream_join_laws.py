@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from laws import spark_law
+from laws import slow_law
 from runtime.driver import Driver, Record, Sent
 
 from holdfast.runtime.store.duckdb.stage import DuckDbStage
@@ -181,7 +181,7 @@ WAITING = [
 ]
 
 
-@spark_law(1)
+@slow_law(1)
 @example(WAITING, range(20))
 @given(st.lists(records(), min_size=8, max_size=20), st.sets(st.integers(1, 20), max_size=3))
 def test_records_meet_the_same_however_they_come(engine, input_records, places):

@@ -40,7 +40,7 @@ def test_rows_that_a_user_gives_a_derived_table_go_on_from_there(engine):
     driver.close()
 
 
-def test_undecodable_records_are_told_with_their_coordinates_and_all_are_counted(engine, monkeypatch):
+def test_undecodable_records_are_reported_with_their_coordinates_and_all_are_counted(engine, monkeypatch):
     monkeypatch.setattr(tick, "LOGGED_PER_TICK", 2)
     driver = Driver(engine, SQL)
     bad = [Record("s", b"k%d" % i, b"nonsense", i, i % 2) for i in range(5)]

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from laws import spark_law
+from laws import slow_law
 from runtime.driver import Driver, Record, Sent
 
 pytestmark = pytest.mark.law
@@ -79,7 +79,7 @@ LATE_AND_BAD = [
 ]
 
 
-@spark_law(3)
+@slow_law(3)
 @example(LATE_AND_BAD, range(20))
 @given(st.lists(records(), min_size=6, max_size=20), st.sets(st.integers(1, 20), max_size=3))
 def test_many_ticks_end_as_one(engine, input_records, places):

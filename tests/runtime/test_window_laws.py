@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from laws import spark_law
+from laws import slow_law
 from runtime.driver import Driver, Record
 from runtime.test_tick_laws import cut
 
@@ -89,7 +89,7 @@ LATE = [
 ]
 
 
-@spark_law(3)
+@slow_law(3)
 @example(LATE, range(20))
 @given(st.lists(records(), min_size=8, max_size=24), st.sets(st.integers(1, 24), max_size=4))
 def test_many_ticks_end_as_one(engine, input_records, places):

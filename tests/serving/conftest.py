@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.runtime.spark.engine import Engine
-from tests.serving.reading import Reading
+from tests.serving.client_reads import Reading
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from holdfast.serving.transactions import Transactions
 from holdfast.sql.literals.moment import BoundAsOf, Moment
 from holdfast.sql.syntax.parse import parse
 from tests.planner.test_draft import SETUP, catalog_of
-from tests.serving.reading import Reading, plain
+from tests.serving.client_reads import Reading, plain
 
 LATER = 5_000_000
 """Milliseconds after which what is not held is forgotten."""

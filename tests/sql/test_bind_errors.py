@@ -423,7 +423,7 @@ REST = [
     UNKNOWN + CREATE + QUERIES + WINDOWS + PARTITIONS + JOINS + CONSTANTS + REST,
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_does_not_fit_is_told_exactly(text, kind, message, hint, column):
+def test_type_errors_are_reported_exactly(text, kind, message, hint, column):
     with pytest.raises(kind) as raised:
         bind(parse(text)[0].statement, CATALOG)
     error = raised.value

@@ -70,7 +70,7 @@ def test_an_index_is_in_the_catalog_with_the_query_that_keeps_it(catalog: Catalo
     assert catalog.index_of(entry.id) == index
 
 
-def test_the_plan_of_an_index_is_told(catalog: Catalog):
+def test_the_plan_of_an_index_is_explained(catalog: Catalog):
     plan = decode(catalog.queries[catalog.index("BY_CITY").query].plan)
     assert explain(plan).splitlines()[:8] == [
         "Create Index BY_CITY on T",

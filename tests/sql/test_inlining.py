@@ -147,7 +147,7 @@ def test_a_view_is_what_it_reads(with_views: str, without: str) -> None:
          'A view is replaced by its query here: "PER_USER".', None),
     ],
 )  # fmt: skip
-def test_what_cannot_be_done_is_told_with_the_view(statement, kind, message, detail, column) -> None:
+def test_errors_name_the_view(statement, kind, message, detail, column) -> None:
     with pytest.raises(kind) as raised:
         planned(statement)
     error = raised.value

@@ -54,7 +54,7 @@ def test_a_statement_is_read_with_the_variables_of_its_moment() -> None:
         texts("DROP STREAM ${a};")
 
 
-def test_the_nearest_name_is_told() -> None:
+def test_the_nearest_name_is_suggested() -> None:
     with pytest.raises(Undefined) as raised:
         texts("DROP STREAM ${topc};", topic="a")
     assert raised.value.hint == 'Did you mean "TOPIC"?'

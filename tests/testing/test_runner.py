@@ -70,7 +70,7 @@ def test_records_as_expected_pass(engine, tmp_path):
         ([{**A_COPY, "topic": "NOWHERE"}], "no stream or table has topic NOWHERE"),
     ],
 )
-def test_the_first_difference_is_told(engine, tmp_path, outputs, message):
+def test_the_first_difference_is_reported(engine, tmp_path, outputs, message):
     found = verdict(tmp_path, engine, statements=[ORDERS, COPY], inputs=[AN_ORDER], outputs=outputs)
     assert found == Verdict(Result.PASSED if message is None else Result.FAILED, message)
 

@@ -15,8 +15,8 @@ from holdfast.coordinator.read_limits import ReadLimits
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.names import TopicName
 from holdfast.sql.syntax.parse import parse
-from tests.coordinator.running import rows, run, states
 from tests.coordinator.servers import Servers
+from tests.coordinator.service_calls import rows, run, states
 
 TABLES = """
 CREATE TABLE a (id STRING PRIMARY KEY, g STRING, n INT) WITH (KAFKA_TOPIC = '{0}', VALUE_FORMAT = 'JSON');
@@ -61,7 +61,6 @@ def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ReadLimits, "returned_bytes", 1)
 
 
-@pytest.mark.law
 @pytest.mark.usefixtures("small_slices")
 def test_slices_end_as_one_does_while_the_tables_change(
     servers: Servers, service: Service, new_topic: Callable[[], str], monkeypatch: pytest.MonkeyPatch

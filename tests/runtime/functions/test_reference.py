@@ -45,6 +45,6 @@ def test_all_functions_are_listed_with_their_kind() -> None:
     assert listed.keys() == functions().keys()
 
 
-def test_a_function_that_is_not_there_is_told() -> None:
+def test_a_missing_function_is_reported() -> None:
     with pytest.raises(UnknownFunction, match='function "LENN" does not exist'):
         function("LENN")

@@ -227,7 +227,7 @@ def test_a_bad_schema_says_where_in_its_text(schema: str, problem: str):
         ),
     ],
 )
-def test_a_name_out_of_a_few_is_told_the_others(members: dict[str, Any], message: str, hint: str):
+def test_the_error_for_an_unknown_member_lists_the_known_ones(members: dict[str, Any], message: str, hint: str):
     error = refusal(document(plan(step=step("streamTableJoinV1", **members))))
     assert (error.message, error.hint) == (message, hint)
 

@@ -69,7 +69,7 @@ def test_a_function_is_computed_for_all_rows_and_again(driver: Driver) -> None:
     assert values(driver, "P") == [b'{"I":"A"}', b'{"I":"D"}']
 
 
-def test_a_row_for_which_it_raises_is_null_and_told(driver: Driver) -> None:
+def test_a_row_for_which_it_raises_is_null_and_logged(driver: Driver) -> None:
     driver.execute(INVERSE + "CREATE STREAM p AS SELECT id, INVERSE(n) AS i FROM s;")
     outcome = driver.tick([record("a", "x", 2), record("b", "x", 0), record("c", "x", 4), record("d", "x", None)])
     assert values(driver, "P") == [b'{"I":0.5}', b'{"I":null}', b'{"I":0.25}', b'{"I":null}']
@@ -80,7 +80,7 @@ def test_a_row_for_which_it_raises_is_null_and_told(driver: Driver) -> None:
     assert driver.tick([record("a", "x", 2)]).problems == []
 
 
-def test_wrong_types_and_lengths_are_told(driver: Driver) -> None:
+def test_wrong_types_and_lengths_are_logged(driver: Driver) -> None:
     driver.execute(
         "CREATE FUNCTION odd(n INT) RETURNS INT LANGUAGE PYTHON AS 'def odd(n):\n    return [\"x\"] * len(n)';"
         "CREATE FUNCTION short(n INT) RETURNS INT LANGUAGE PYTHON AS 'def short(n):\n    return []';"

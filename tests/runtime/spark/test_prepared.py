@@ -28,7 +28,7 @@ def test_each_run_sees_its_own_rows(prepared):
     assert prepared.run(job, {"t": rows()}).num_rows == 0
 
 
-def test_a_view_that_several_branches_read_is_computed_once_and_anew_in_each_run(prepared):
+def test_a_view_that_several_branches_read_is_computed_once_in_each_run(prepared):
     derived = (("d", "SELECT k, n * 2 AS n, rand() AS r FROM t"),)
     job = Job(
         "SELECT 0 AS tag, n, r FROM d UNION ALL SELECT 1, max(n), max(r) FROM d GROUP BY k", derived, (("t", ROWS),)
@@ -93,7 +93,7 @@ def test_values_of_every_type_arrive_as_they_are(prepared):
     assert math.isnan(prepared.run(job, {"t": nan}).column("d")[0].as_py())
 
 
-def test_nested_values_arrive_anew_in_each_run(prepared):
+def test_each_run_gets_its_own_nested_values(prepared):
     schema = pa.schema([("l", pa.list_(pa.int32())), ("m", pa.map_(pa.string(), pa.struct([("f0", pa.string())])))])
     job = Job("SELECT *, size(l) AS n FROM t", (), (("t", schema),))
     for row in ({"l": [1, None], "m": [("k", {"f0": "v"}), ("", None)]}, {"l": [], "m": None}, {"l": None, "m": []}):

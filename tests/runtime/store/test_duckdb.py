@@ -226,7 +226,7 @@ def test_a_merge_that_fails_does_so_when_staged_and_can_be_discarded(store):
 
 
 def several(store, n):
-    """So many states, each shown in a collection, of queries that one statement can merge."""
+    """States of queries that one statement can merge, each shown in a collection."""
     ids = [(QueryId(f"Q{i}"), StateId(f"S{i}"), CollectionId(f"T{i}")) for i in range(n)]
     for _, state, shown in ids:
         store.create_state(state, TOTALS_LAYOUT)
@@ -378,7 +378,7 @@ def test_dropped_objects_are_gone_and_can_be_made_again(tmp_path):
     store.close()
 
 
-def test_a_build_keeps_no_history_unless_told_where_it_starts(store):
+def test_a_build_keeps_no_history_unless_its_start_is_set(store):
     for id_ in (TABLE, CollectionId("kept")):
         store.create_collection(id_, LAYOUT, window_ms=1000)
     store.advance_since(CollectionId("kept"), Time(10))

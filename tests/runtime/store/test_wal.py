@@ -92,7 +92,7 @@ def test_what_was_published_does_not_come_back(store, crashed):
     assert crashed(store).pending() == []
 
 
-def test_what_a_dropped_table_owed_is_still_owed(store, crashed):
+def test_pending_rows_of_a_dropped_table_stay_pending(store, crashed):
     make(store)
     tick(store, 2, (("a",), (1, "x"), 5))
     store.drop_collection(TABLE)

@@ -1,4 +1,4 @@
-"""The endpoints that tell of the server, its commands and its queries."""
+"""The endpoints that describe the server, its commands and its queries."""
 
 import httpx
 import pytest

@@ -108,7 +108,7 @@ def test_a_request_that_is_given_up_ends_its_query_and_leaves_the_connection(
 
 
 @PROTOCOLS
-def test_clients_that_follow_the_same_query_are_told_alike(
+def test_clients_that_follow_the_same_query_get_the_same_rows(
     protocol: Callable[..., Client], url: str, service: LocalService
 ) -> None:
     clients = [protocol(url, path_of(protocol), {"sql": PUSH["sql"].replace(";", " LIMIT 3;")}) for _ in range(20)]

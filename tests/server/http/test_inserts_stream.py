@@ -129,7 +129,7 @@ def test_a_table_needs_its_key(http: httpx.Client, service: LocalService) -> Non
     assert [each["status"] for each in acks] == ["error", "ok"]
 
 
-def test_when_kafka_is_away_every_row_is_told_so(
+def test_when_kafka_is_away_every_row_fails_with_the_reason(
     http: httpx.Client, service: LocalService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "insert_rows", raising(KafkaError("Kafka is away")))

@@ -140,7 +140,7 @@ def test_queries_that_look_alike_are_not_confused(
     assert [rows(http, second) for _ in range(2)] == [expected, expected]
 
 
-def test_errors_are_told_as_ever(http: httpx.Client, service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_are_reported_as_ever(http: httpx.Client, service: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "SELECT n FROM t WHERE id = 'k1';"
     rows(http, text)
     with monkeypatch.context() as failing:

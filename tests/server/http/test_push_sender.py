@@ -11,7 +11,7 @@ from holdfast.runtime.store.port import Time
 from holdfast.server.http.framing import Delimited
 from holdfast.server.http.push_sender import PushSender, SenderPool
 from holdfast.serving.wakeup import Wakeup
-from tests.serving.reading import Reading
+from tests.serving.client_reads import Reading
 
 
 class NoCommits(Wakeup):

@@ -96,7 +96,7 @@ MARKED, NULLS = [{"tombstone": ["a", None]}], [["a", None]]
         ({"holdfast.progress": True, "holdfast.tombstones": "NULLS"}, NULLS),
     ],
 )
-def test_a_row_that_is_gone_is_told_as_the_client_can_read_it(
+def test_a_deleted_row_is_sent_in_the_form_that_the_client_reads(
     http: httpx.Client, service: LocalService, asked: dict[str, object], first_rows: list[object]
 ) -> None:
     for place in ("requestProperties", "properties"):
@@ -109,7 +109,7 @@ def test_a_row_that_is_gone_is_told_as_the_client_can_read_it(
             assert [next(parts) for _ in range(len(first_rows) + 2)][1:] == [*first_rows, ["b", 2]]
 
 
-def test_a_way_of_telling_that_does_not_exist(http: httpx.Client) -> None:
+def test_an_unknown_response_format_is_refused(http: httpx.Client) -> None:
     asked = {"sql": PUSH, "requestProperties": {"holdfast.tombstones": "perhaps"}}
     error = http.post("/query-stream", json=asked)
     assert (error.status_code, error.json()["hint"]) == (400, "Allowed values are: true, false, nulls.")
@@ -258,7 +258,7 @@ def test_now_does_not_move_on_while_it_is_waited_for(
     assert began + 120 <= at <= service.clock.now_ms()
 
 
-def test_a_time_that_is_none_is_told_with_its_place(http: httpx.Client) -> None:
+def test_an_invalid_time_is_reported_with_its_place(http: httpx.Client) -> None:
     answer = http.post("/query-stream", json={"sql": "SELECT id, total FROM totals AS OF 'soon';"})
     assert answer.status_code == 400
     assert answer.json()["message"].startswith("'soon' is not a valid time")

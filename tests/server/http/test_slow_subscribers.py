@@ -100,7 +100,7 @@ def test_changes_of_a_reader_that_comes_back_are_all_there_and_bounded(url: str,
     client.go()
 
 
-def test_past_the_greatest_lag_it_is_ended_and_told_so(url: str, service: LocalService) -> None:
+def test_past_the_greatest_lag_it_is_ended_with_a_message(url: str, service: LocalService) -> None:
     client = Http1(url, "/query-stream", {"sql": "SUBSCRIBE t;"})
     push = stopped(service)
     cut = push.pinned_at
@@ -121,7 +121,7 @@ def test_past_the_greatest_lag_it_is_ended_and_told_so(url: str, service: LocalS
     client.go()
 
 
-def test_after_a_snapshot_it_is_told_the_time_to_go_on_from(service: LocalService) -> None:
+def test_after_a_snapshot_it_gets_the_time_to_continue_from(service: LocalService) -> None:
     push = service.push(bind(parse("SUBSCRIBE t;")[0].statement, service.catalog), {})
     assert isinstance(push, PushQuery)
     while push.next(0) is not None:

@@ -25,7 +25,7 @@ def test_a_pull_is_answered_and_the_socket_closed(url: str) -> None:
     assert (header["columnNames"], rows, socket.code) == (["ID", "TOTAL"], [["a", 3]], 1000)
 
 
-def test_a_push_is_told_as_it_happens(url: str, service: LocalService) -> None:
+def test_changes_are_sent_as_they_happen(url: str, service: LocalService) -> None:
     service.put("TOTALS", ("a", 1), ("b", 2))
     socket = WebSocket(url, PATH, PUSH | {"requestProperties": {"holdfast.progress": True}})
     push = service.next_push()

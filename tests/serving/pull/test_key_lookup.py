@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.runtime.progress import Progress, Status
 from holdfast.serving.pull.key_lookup import key_lookup
-from tests.serving.reading import Reading, plain
+from tests.serving.client_reads import Reading, plain
 
 BY_KEY = [
     "t WHERE id = 'a'",

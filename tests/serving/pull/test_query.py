@@ -8,7 +8,7 @@ from holdfast.serving.pull.query import read
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.read.pull import BoundRead, compiled
 from holdfast.sql.syntax.parse import parse
-from tests.serving.reading import Reading, plain
+from tests.serving.client_reads import Reading, plain
 
 ANSWERS = [
     ("SELECT COUNT(*) FROM t", [(5,)]),
@@ -126,7 +126,7 @@ def test_what_the_store_answers(query, expected, filled):
 
 
 @pytest.mark.parametrize(("query", "message", "hint", "column"), MISTAKES, ids=[each[0] for each in MISTAKES])
-def test_what_does_not_fit_is_told_with_its_place(query, message, hint, column, filled):
+def test_type_errors_are_reported_with_their_place(query, message, hint, column, filled):
     with pytest.raises(HoldfastError) as problem:
         filled.pull(f"{query};")
     error = problem.value

@@ -6,7 +6,7 @@ from holdfast.runtime.expressions.physical import Dialect
 from holdfast.runtime.progress import Progress, Status
 from holdfast.serving.projection import Projection
 from holdfast.serving.time import read_times as times
-from tests.serving.reading import Reading, plain
+from tests.serving.client_reads import Reading, plain
 
 ROWS = {"a": (1, "x"), "b": (2, None), "": (None, "y"), "A": (3, "x"), "it's": (4, "")}
 
@@ -135,7 +135,7 @@ def test_a_table_whose_query_stopped_is_read_where_it_stopped_with_a_notice(read
     assert result.notice == f'table "T" has been frozen since {stopped}: {why}'
 
 
-def test_a_table_that_is_being_built_is_waited_for_then_told(reading, monkeypatch):
+def test_a_table_that_is_being_built_is_waited_for_then_reported(reading, monkeypatch):
     monkeypatch.setattr(times, "BUILD_WAIT_SECONDS", 0.05)
     reading.progress = Progress(Status.BUILDING, done=0.43)
     with pytest.raises(ReadError, match=r'table "T" is still building, 43%'):

@@ -5,7 +5,7 @@ import pytest
 from holdfast.errors import HoldfastError
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.syntax.parse import parse
-from tests.serving.reading import Reading, plain
+from tests.serving.client_reads import Reading, plain
 
 FUNCTIONS = """
 CREATE FUNCTION half(n INT) RETURNS DOUBLE LANGUAGE PYTHON AS '

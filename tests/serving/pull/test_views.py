@@ -6,7 +6,7 @@ from holdfast.errors import BindError, DependentObjects, DuplicateObject, NotSup
 from holdfast.sql.bind.nothing import BoundNothing
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.syntax.parse import parse
-from tests.serving.reading import Reading, plain
+from tests.serving.client_reads import Reading, plain
 
 
 def run(reading: Reading, text: str) -> None:

@@ -12,7 +12,7 @@ from holdfast.serving.push import batch_size
 from holdfast.serving.push.emit import TablePush
 from holdfast.serving.results import PushBatch
 from holdfast.sql.read.select import SelectKind
-from tests.serving.reading import Reading, plain
+from tests.serving.client_reads import Reading, plain
 
 TABLE = CollectionId("T")
 

@@ -11,7 +11,7 @@ from holdfast.serving.projection import Projection
 from holdfast.serving.push import batch_size
 from holdfast.serving.push.emit import TablePush
 from holdfast.serving.push.row_reader import RowReader
-from tests.serving.reading import Reading, plain
+from tests.serving.client_reads import Reading, plain
 
 TABLE = CollectionId("T")
 
@@ -68,7 +68,7 @@ def test_in_a_tombstone_what_is_made_of_the_key_has_its_value(reading):
     push.close()
 
 
-def test_both_dialects_tell_the_same_changes(engine):
+def test_both_dialects_emit_the_same_changes(engine):
     reading = Reading(engine)
     here = reading.push("SELECT id, n + 1 AS m FROM t WHERE n > 1 EMIT CHANGES;")
     spark = reading.push("SELECT id, n + 1 AS m FROM t WHERE n > 1 AND UCASE(id) <> '' EMIT CHANGES;")
@@ -87,7 +87,7 @@ def test_both_dialects_tell_the_same_changes(engine):
     reading.close()
 
 
-def test_with_a_snapshot_the_rows_come_first_and_no_change_is_lost_or_told_twice(reading):
+def test_with_a_snapshot_the_rows_come_first_and_no_change_is_lost_or_repeated(reading):
     reading.put("T", {"a": (1, "x"), "b": (2, "x"), "c": (0, "x")})
     push = reading.push("SELECT id, n FROM t WHERE n > 0 EMIT CHANGES;", snapshot=True)
     reading.put("T", {"a": (3, "x"), "b": None})

@@ -9,8 +9,8 @@ from holdfast.names import CollectionId
 from holdfast.runtime.progress import Progress, Status
 from holdfast.serving.push import batch_size
 from holdfast.serving.push.query import PushQuery
+from tests.serving.client_reads import Reading, plain
 from tests.serving.push.test_push import least_hold
-from tests.serving.reading import Reading, plain
 
 TABLE = CollectionId("T")
 
@@ -45,7 +45,7 @@ def test_the_rows_as_of_a_time_then_what_came_and_what_went(reading: Reading) ->
     push.close()
 
 
-def test_a_filter_and_a_projection_tell_only_what_they_show(reading: Reading) -> None:
+def test_a_filter_and_a_projection_emit_only_changes_that_they_show(reading: Reading) -> None:
     push = reading.subscribe("SUBSCRIBE TO (SELECT id, n / 10 AS tens FROM t WHERE n > 9);")
     assert names(push) == ["mz_timestamp", "mz_diff", "ID", "TENS"]
     times = [reading.put("T", {"a": (n, "x")}) for n in (5, 10, 11, 25, 7)] + [reading.put("T", {"a": None})]
@@ -134,7 +134,7 @@ def test_progress_comes_where_nothing_happens(reading: Reading, monkeypatch: pyt
     push.close()
 
 
-def test_an_envelope_tells_the_row_of_a_key_or_that_it_has_none(reading: Reading) -> None:
+def test_an_envelope_shows_the_row_of_a_key_or_its_deletion(reading: Reading) -> None:
     start = reading.put("T", {"a": (1, "x")})
     push = reading.subscribe("SUBSCRIBE (SELECT n, id, s FROM t) ENVELOPE UPSERT (KEY (id)) WITH (PROGRESS);")
     assert names(push) == ["mz_timestamp", "mz_progressed", "mz_state", "ID", "N", "S"]
@@ -233,7 +233,7 @@ def test_it_keeps_history_until_it_has_read_it_and_not_after_it_is_closed(readin
     assert least_hold(reading) == reading.now
 
 
-def test_both_dialects_tell_the_same(engine) -> None:
+def test_both_dialects_emit_the_same(engine) -> None:
     reading = Reading(engine)
     here = reading.subscribe("SUBSCRIBE (SELECT id, n + 1 AS m FROM t WHERE n > 1) WITH (PROGRESS);")
     spark = reading.subscribe(
@@ -301,7 +301,7 @@ def test_resuming_another_query(reading: Reading) -> None:
     assert least_hold(reading) == reading.now
 
 
-def test_an_envelope_of_another_query_tells_keys_that_are_not_unique(reading: Reading) -> None:
+def test_an_envelope_of_another_query_reports_keys_that_are_not_unique(reading: Reading) -> None:
     start = reading.put("T", {"a": (1, "x"), "b": (2, "y"), "c": (2, "z")})
     push = reading.subscribe("SUBSCRIBE (SELECT DISTINCT n, s FROM t) ENVELOPE UPSERT (KEY (n));")
     assert sorted(rows(push)) == [(start, "key_violation", 2, None), (start, "upsert", 1, "x")]

@@ -14,7 +14,7 @@ from holdfast.runtime.spark.engine import Engine
 from holdfast.runtime.store.port import Time
 from holdfast.serving.push import batch_size
 from holdfast.serving.push.query import PushQuery
-from tests.serving.reading import Reading, plain
+from tests.serving.client_reads import Reading, plain
 
 TABLE = CollectionId("T")
 Rows = Counter[tuple[Any, ...]]

@@ -13,7 +13,7 @@ from holdfast.runtime.progress import Progress, Status
 from holdfast.runtime.store.port import Frontier, Time
 from holdfast.serving.time.choice import Bounds, Decider, choose
 from holdfast.sql.literals.moment import BoundAsOf, Moment
-from tests.serving.reading import Reading, plain
+from tests.serving.client_reads import Reading, plain
 
 T = CollectionId("T")
 
@@ -51,7 +51,7 @@ def test_as_of_at_least_takes_the_greatest_since_where_the_time_is_gone():
     assert (late.time, late.decided, late.by) == (160, Decider.AS_OF, None)
 
 
-def test_a_time_before_since_is_told_with_every_bound():
+def test_a_time_before_since_is_refused_with_every_bound():
     with pytest.raises(UnreadableTime) as raised:
         choose([A, B], Time(300), at(120))
     assert str(raised.value) == (

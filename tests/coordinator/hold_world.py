@@ -12,7 +12,7 @@ from holdfast.sql.bind.hold import BoundAdvanceHold
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.syntax.parse import parse
 from holdfast.testing.database import INTERVALS
-from tests.serving.reading import Reading, plain
+from tests.serving.client_reads import Reading, plain
 
 WINDOW = INTERVALS.window_ms
 START = WINDOW + 1_000

@@ -1,4 +1,4 @@
-"""Helpers for tests of a running service."""
+"""Calls of a running service: statements, reads, and the records of its topics."""
 
 import time
 from collections.abc import Callable, Mapping
