@@ -45,7 +45,10 @@ class Coordinator:
         self._activity, self._on_ended = activity, ended
         self._stopping = Event()
         self._thread = Thread(target=self._loop, name="coordinator", daemon=True)
-        """The only thread that changes the store, the catalog and what runs."""
+        """The only thread that changes the catalog, what runs, and the store's contents.
+
+        Other threads change its times, holds and publishing marks: readers let uppers follow the clock.
+        """
         self.problem: str | None = None
 
     def start(self) -> None:
