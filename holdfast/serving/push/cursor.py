@@ -4,10 +4,9 @@ Streams are not stored: EMIT CHANGES of a stream has a position in the topic ins
 
     BUILDING ──▶ WAITING ──▶ SNAPSHOT ──▶ CHANGES ──▶ ENDED            CLOSED from any of them
 
-`_begin` pins ``at = upper - 1``, the latest time that is final for all tables (or the time of AS OF); `choose` in
-`holdfast.serving.time.choice` chooses it.
-The snapshot has the rows as of `at`; the changes are those with a time greater than `at`. So there is neither a gap nor
-a repeat between the two.
+`_begin` pins ``at = upper - 1``, the latest time that is final for all tables, or the time of AS OF
+(`holdfast.serving.time.choice.choose`). The snapshot has the rows as of `at`; the changes are those with a time greater
+than `at`. So there is neither a gap nor a repeat between the two.
 
 The pin advances with the cursor: history before `at` may be compacted away, history after it may not.
 """
