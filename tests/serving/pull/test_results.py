@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.errors import ReadError, ResultTooLarge
 from holdfast.runtime.store.duckdb.store import open_store
-from tests.serving.reading import Reading, plain
+from tests.serving.client_reads import Reading, plain
 
 MANY = {f"k{n:04}": (n, "x" * 50) for n in range(2_000)}
 LIMIT = 20_000
