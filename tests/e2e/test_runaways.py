@@ -93,3 +93,36 @@ def test_a_server_that_waits_for_an_endless_job_stops_in_time_and_loses_nothing(
     assert sent(kafka, "HELD_MATCHES") == ["x"]
     wait_for("the query fails", lambda: failure(server, "HELD_MATCHES"), 120)
     assert server.terminate() == 0
+
+
+def test_a_query_that_ends_spark_fails_alone(make_server: Callable[..., Server], broker: EmbeddedBroker) -> None:
+    """A record for which one query needs far more memory than Spark has."""
+    kafka = broker.bootstrap
+    create_topics(kafka, "sizes", partitions=1)
+    server = make_server("greedy")
+    server.start()
+    server.sql(
+        "CREATE STREAM sizes (k STRING KEY, n INT) WITH (KAFKA_TOPIC = 'sizes', VALUE_FORMAT = 'JSON');"
+        "CREATE STREAM squares AS SELECT k,"
+        " CAST(ARRAY_LENGTH(TRANSFORM(GENERATE_SERIES(1, n), x => GENERATE_SERIES(1, n))) AS STRING) AS t FROM sizes;"
+        "CREATE TABLE sums AS SELECT k, SUM(n) AS n FROM sizes GROUP BY k;"
+        "CREATE STREAM numbers AS SELECT k, CAST(n AS STRING) AS t FROM sizes;"
+    )
+    write(kafka, "sizes", [("a", b'{"n": 2}')])
+    wait_for("the first record", lambda: sent(kafka, "SQUARES") == ["2"] and sent(kafka, "NUMBERS") == ["2"], 120)
+
+    write(kafka, "sizes", [("a", b'{"n": 90000}'), ("a", b'{"n": 3}')])
+    reason = wait_for("the query fails", lambda: failure(server, "SQUARES"), 180)
+    assert "Spark's process ended" in reason
+    assert "spark.driver.memory" in reason
+    wait_for("the others are current", lambda: sent(kafka, "NUMBERS") == ["2", "90000", "3"])
+    assert server.pull("SELECT n FROM sums WHERE k = 'a';") == [[90005]]
+    write(kafka, "sizes", [("a", b'{"n": 4}')])
+    wait_for("and stay so", lambda: server.pull("SELECT n FROM sums WHERE k = 'a';") == [[90009]])
+
+    server.sql("CREATE OR REPLACE STREAM squares AS SELECT k, CAST(n AS STRING) AS t FROM sizes;")
+    wait_for("it continues", lambda: sent(kafka, "SQUARES") == ["2", "90000", "3", "4"])
+    states = {sink: query["state"] for sink, query in server.queries().items()}
+    assert states == {"SQUARES": "RUNNING", "SUMS": "RUNNING", "NUMBERS": "RUNNING"}
+    assert sent(kafka, "NUMBERS") == ["2", "90000", "3", "4"]
+    assert server.terminate() == 0

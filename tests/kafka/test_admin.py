@@ -1,4 +1,5 @@
 import time
+from collections.abc import Mapping
 
 import pytest
 
@@ -81,15 +82,15 @@ def test_offsets_are_known_again_after_kafka_was_away(admin, new_topic, broker):
         # Longer than the broker's session, so that its partitions get a leader again.
         with broker.suspended():
             time.sleep(4.5)
-        wait_answered(admin, topic)
+    assert ends_once_there(admin, topic) == {topic: 0}
 
 
-def wait_answered(admin: Admin, topic: tuple[str, int]) -> None:
+def ends_once_there(admin: Admin, topic: tuple[str, int]) -> Mapping[tuple[str, int], int]:
+    """The ends of a topic; its partition may have no leader for some seconds."""
     deadline = time.monotonic() + 20
     while True:
         try:
-            admin.ends([topic])
-            return
+            return admin.ends([topic])
         except KafkaError:
             if time.monotonic() > deadline:
                 raise
