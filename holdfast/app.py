@@ -14,6 +14,7 @@ from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.config import Settings
 from holdfast.coordinator import processing_log
 from holdfast.coordinator.activity import Activity
+from holdfast.coordinator.back_pressure import BackPressure
 from holdfast.coordinator.backfill.loop import BackfillLoop
 from holdfast.coordinator.backfill.slices import BackfillSlices
 from holdfast.coordinator.barriers import Barriers
@@ -208,9 +209,14 @@ class Service(facade.ServiceApi):
         ticker = Ticker(self._engine, store, RecordDecoder(self._engine))
         ticks = TickLoop(store, ticker, intake, queries, follower, freezer, commit, SparkExits(limits))
         slices = BackfillSlices(store, uppers, kafka, limits, publishing, holds.start_of)
+        pressure = BackPressure(
+            store, queries, freezer, publishing.blocked, reconciler.resume, wall_clock,
+            max_bytes=settings.outbox_bytes, check_seconds=intervals.pressure_check,
+        )  # fmt: skip
         backfill = BackfillLoop(
-            store, ticker, slices, queries, starter, freezer, commit, uppers, wall_clock, intervals, SparkExits(limits)
-        )
+            store, ticker, slices, queries, starter, freezer, commit, uppers, wall_clock, intervals, SparkExits(limits),
+            pressure.is_full,
+        )  # fmt: skip
         self._deletions = TopicDeletions(store, kafka.topics)
         self.commands = commands = Commands(
             self._log,
@@ -230,8 +236,8 @@ class Service(facade.ServiceApi):
         requests = Requests(activity, seconds=waits)
         compaction = Compaction(store, holds, wall_clock, intervals)
         self.coordinator = coordinator = Coordinator(
-            requests, commands, reconciler, refusals, backfill, ticks, compaction, clock, wall_clock, intervals,
-            activity, supervisor.fail,
+            requests, commands, reconciler, refusals, pressure, backfill, ticks, compaction, clock, wall_clock,
+            intervals, activity, supervisor.fail,
         )  # fmt: skip
         backups = Backups(settings, VERSION, store, broker, kafka.topics.cluster_id, requests.ask, wall_clock)
         parts.callback(backups.close)

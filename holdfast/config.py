@@ -96,6 +96,8 @@ class Settings:
     """How long a statement waits for the coordinator."""
     transaction_idle: timedelta = timedelta(seconds=60)
     """Idle timeout of a transaction."""
+    outbox_bytes: int = 1 << 30
+    """How much may be pending for the sink topic of one query, approximately; beyond that the query waits."""
     transaction_rows: int = 50_000
     """Maximum number of records in one Kafka transaction."""
     store_memory: int
@@ -262,6 +264,7 @@ SETTINGS: Mapping[str, Reader] = {
     "hold_max_lag": duration,
     "hold_grace": duration,
     "transaction_rows": integer(1),
+    "outbox_bytes": size,
     "store_memory": size,
     "rebuild": flag,
     "republish": flag,

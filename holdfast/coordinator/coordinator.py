@@ -5,6 +5,7 @@ from collections.abc import Callable
 from threading import Event, Thread
 
 from holdfast.coordinator.activity import Activity
+from holdfast.coordinator.back_pressure import BackPressure
 from holdfast.coordinator.backfill.loop import BackfillLoop
 from holdfast.coordinator.clock import Clock
 from holdfast.coordinator.commands import Commands
@@ -29,6 +30,7 @@ class Coordinator:
         commands: Commands,
         reconciler: Reconciler,
         refusals: Refusals,
+        pressure: BackPressure,
         backfill: BackfillLoop,
         ticks: TickLoop,
         compaction: Compaction,
@@ -40,7 +42,7 @@ class Coordinator:
     ) -> None:
         """`ended` is called when the store has failed for good: no further round can succeed."""
         self._requests, self._commands, self._reconciler, self._refusals = requests, commands, reconciler, refusals
-        self._backfill, self._ticks, self._compaction = backfill, ticks, compaction
+        self._pressure, self._backfill, self._ticks, self._compaction = pressure, backfill, ticks, compaction
         self._clock, self._wall_clock, self._intervals = clock, wall_clock, intervals
         self._activity, self._on_ended = activity, ended
         self._stopping = Event()
@@ -68,8 +70,11 @@ class Coordinator:
             self._commands.settle()
             self._reconciler.pause()
             self._refusals.settle()
+            self._pressure.check()
         with self._activity.of("a backfill"):
             built = self._backfill.run()
+            if built:
+                self._pressure.measure()
         with self._activity.of("a tick"):
             ticked = self._ticks.tick(0.0 if built else timeout)
         with self._activity.of("compaction"):

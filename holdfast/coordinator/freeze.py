@@ -109,9 +109,16 @@ class Freezer:
                 self._commit.commit(stage)
             self._queries.set(program.query, Status.PAUSED)
 
+    def wait(self, program: Program, reason: str) -> None:
+        """Stop a live query where it is, until it can continue by itself."""
+        stage = self._store.stage()
+        stage.move(program.query, *self.position(program))
+        self._commit.commit(stage)
+        self._queries.set(program.query, Status.WAITING, reason=reason)
+
     def fail(self, query: QueryId, reason: str) -> None:
-        """Set a running or building query to ERROR, where it is."""
-        program = self._queries.with_status(Status.RUNNING, Status.BUILDING).get(query)
+        """Set a query that runs, catches up or waits to ERROR, where it is."""
+        program = self._queries.with_status(Status.RUNNING, Status.BUILDING, Status.WAITING).get(query)
         if program is None:
             return
         if self._queries.progress[query].status is Status.RUNNING:
@@ -124,7 +131,7 @@ class Freezer:
         """Set the queries that read a lost topic to ERROR, each where it is."""
         stopping = [
             program
-            for program in self._queries.with_status(Status.RUNNING, Status.BUILDING).values()
+            for program in self._queries.with_status(Status.RUNNING, Status.BUILDING, Status.WAITING).values()
             if topic in program.topics
         ]
         running = [p for p in stopping if self._queries.progress[p.query].status is Status.RUNNING]

@@ -16,6 +16,8 @@ class Intervals:
     """The pause after a failed round."""
     topic_check: float = 2.0
     """Between two checks of the topics: new partitions, deleted and recreated topics."""
+    pressure_check: float = 1.0
+    """Between two checks of how much is pending in the outboxes."""
     settle: float = 0.25
     """After a change of the catalog, before backfills start: statements of a script then share their slices."""
     replay: float = 0.5

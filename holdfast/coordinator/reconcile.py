@@ -77,6 +77,11 @@ class Reconciler:
         programs = self._queries.dataflow.programs
         self._freezer.pause(programs[query] for query in paused if query in programs)
 
+    def resume(self, query: QueryId) -> None:
+        """Start a query that has waited."""
+        catalog = self._queries.catalog
+        self._start_query(catalog.queries[query], catalog)
+
     def drop_strays(self) -> None:
         """Drop what a crash has left of dropped objects. Once, after the first `reconcile`."""
         catalog, programs = self._queries.catalog, self._queries.dataflow.programs.values()
@@ -112,7 +117,8 @@ class Reconciler:
 
     def _resumes(self, entry: QueryEntry) -> bool:
         known = self._queries.status(entry.id)
-        return known is not None and known.status is Status.PAUSED and entry.state is QueryState.RUNNING
+        stopped = known is not None and known.status in (Status.PAUSED, Status.WAITING)
+        return stopped and entry.state is QueryState.RUNNING
 
     def _start(
         self,

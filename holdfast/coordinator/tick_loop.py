@@ -66,7 +66,10 @@ class TickLoop:
         inserted = InsertedRows(self._queries.dataflow.programs[query], rows)
         with metrics.TICK_SECONDS.labels("insert").time():
             running = self._queries.running()
-            stage, outcome = self._ticker.run(self._queries.dataflow, running, TickInputs({}), inserted)
+            with self._exits.counted():
+                stage, outcome = self._ticker.run(
+                    self._queries.dataflow, running, TickInputs({}), inserted, isolate=self._exits.isolate
+                )
             self._stage_failed(stage, outcome)
             self._commit.commit(stage, outcome)
         count_tick("insert", {})
@@ -79,7 +82,7 @@ class TickLoop:
 
     def _run_queries(self, records: TickRecords) -> tuple[TickStage, Outcome]:
         running, inputs = self._queries.running(), TickInputs(records.topics)
-        return self._ticker.run(self._queries.dataflow, running, inputs, alone=self._exits.isolate)
+        return self._ticker.run(self._queries.dataflow, running, inputs, isolate=self._exits.isolate)
 
     def _stage_positions(self, stage: TickStage, records: TickRecords, outcome: Outcome) -> None:
         """Stage the new ends of the remap, and where each failed query was before this tick."""

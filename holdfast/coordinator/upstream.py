@@ -30,6 +30,8 @@ def _stop_of(query: QueryId, progress: Progress) -> Stop | None:
             return None
         case Status.BUILDING:
             return Stop(query, "is catching up")
+        case Status.WAITING:
+            return Stop(query, f"waits: {progress.reason}")
         case Status.PAUSED:
             return Stop(query, "is paused")
         case Status.ERROR:

@@ -8,6 +8,8 @@ class Status(StrEnum):
     BUILDING = "BUILDING"
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"
+    WAITING = "WAITING"
+    """Too much is pending for its sink topic. It continues by itself from where it stopped."""
     ERROR = "ERROR"
     INCOMPATIBLE = "INCOMPATIBLE"
     """This release cannot build its plan. A release that can will continue from the same position."""
@@ -15,7 +17,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`done` is the completed fraction of a building query's backfill; `reason` says why a query failed."""
+    """`done` is the completed fraction of a building query's backfill; `reason` says why a query failed or waits."""
 
     status: Status
     done: float = 0.0

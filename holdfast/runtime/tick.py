@@ -66,15 +66,15 @@ class Ticker:
         inputs: TickInputs,
         inserted: InsertedRows | None = None,
         *,
-        alone: bool = False,
+        isolate: bool = False,
     ) -> tuple[TickStage, Outcome]:
         """Stage one tick of some queries. The caller adds the new offsets, and commits.
 
-        With `alone`, each query runs in a job of its own, and one during which Spark's process ends fails.
+        With `isolate`, each query runs in a job of its own, and one during which Spark's process ends fails.
         """
         while True:
             stage = self._store.stage()
-            run = _Run(self._engine, dataflow, queries, inputs, stage, self._store, self._decoder, alone)
+            run = _Run(self._engine, dataflow, queries, inputs, stage, self._store, self._decoder, isolate)
             try:
                 if inserted is not None:
                     run.insert(inserted)
@@ -96,10 +96,10 @@ class _Run:
         stage: TickStage,
         reader: SqlReader,
         decoder: RecordDecoder,
-        alone: bool,
+        isolate: bool,
     ) -> None:
         self.engine, self.dataflow, self.queries, self.inputs, self.stage = engine, dataflow, queries, inputs, stage
-        self.reader, self.decoder, self.alone = reader, decoder, alone
+        self.reader, self.decoder, self.isolate = reader, decoder, isolate
         self.rows = TickRows(dataflow, inputs, stage, decoder)
         self.undecodable: dict[str, TopicInput] = {}
         self.outcome = Outcome()
@@ -133,7 +133,8 @@ class _Run:
         views = self.rows.views(chosen)
         if len(chosen) < len(planned) <= (1 + IDLE_STAGES) * len(chosen) and self.engine.prepares(views):
             chosen, views = planned, self.rows.views(planned)
-        results = self.engine.run([p.stages[i].fragment for p, i in chosen], views, alone=self.alone)
+        run = self.engine.run_isolated if self.isolate else self.engine.run
+        results = run([p.stages[i].fragment for p, i in chosen], views)
         merges: list[tuple[Program, int, StateMerge]] = []
         window_merges: list[tuple[Program, int, MergeWindows, pa.Table]] = []
         for (program, index), rows in zip(chosen, results, strict=True):
@@ -145,7 +146,7 @@ class _Run:
             try:
                 good = self._without_late(program, index, self._without_bad(program, index, rows))
             except SparkRestarted as error:  # Its topic's records cannot be decoded.
-                if not self.alone:
+                if not self.isolate:
                     raise
                 self._fail(program.query, str(error))
                 continue

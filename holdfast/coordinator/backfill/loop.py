@@ -1,7 +1,7 @@
 """Runs backfill slices between the ticks, until queries have caught up and are live."""
 
 import logging
-from collections.abc import Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
 
 from holdfast import metrics
@@ -56,10 +56,12 @@ class BackfillLoop:
         clock: WallClock,
         intervals: Intervals,
         exits: SparkExits,
+        is_full: Callable[[QueryId], bool],
     ) -> None:
+        """`is_full` says whether a query has to wait until its outbox is shorter."""
         self._store, self._ticker, self._slices, self._queries = store, ticker, slices, queries
         self._starter, self._freezer, self._commit, self._uppers = starter, freezer, commit, uppers
-        self._clock, self._intervals, self._exits = clock, intervals, exits
+        self._clock, self._intervals, self._exits, self._is_full = clock, intervals, exits, is_full
         self._waiting: dict[QueryId, Wait] = {}
         """The queries whose topics could not be read lately."""
 
@@ -91,8 +93,8 @@ class BackfillLoop:
         with metrics.TICK_SECONDS.labels("backfill").time():
             inputs = replace(cut.inputs, live_dependents=frozenset(dependents))
             with self._exits.counted():
-                running, alone = {**cut.queries, **dependents}, self._exits.isolate
-                stage, outcome = self._ticker.run(self._queries.dataflow, running, inputs, alone=alone)
+                running, isolate = {**cut.queries, **dependents}, self._exits.isolate
+                stage, outcome = self._ticker.run(self._queries.dataflow, running, inputs, isolate=isolate)
             for query in cut.queries.keys() - outcome.failed.keys():
                 stage.move(query, cut.ends, _placement_after(cut), replayed_to=cut.at)
             for query in dependents.keys() & outcome.failed.keys():
@@ -135,7 +137,10 @@ class BackfillLoop:
         ready = {
             query: program
             for query, program in waiting.items()
-            if program.topics <= followed and self._queries.upstream_runs(program) and self._freezer.is_resolved(query)
+            if program.topics <= followed
+            and self._queries.upstream_runs(program)
+            and self._freezer.is_resolved(query)
+            and not self._is_full(query)
         }
         now = self._clock.monotonic()
         self._waiting = {query: wait for query, wait in self._waiting.items() if query in waiting}

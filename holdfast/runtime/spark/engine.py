@@ -123,14 +123,11 @@ class Engine:
         self._functions = UserFunctions()
         self._prepared = PreparedJobs(self.sessions.small, self._view_lock, self._functions, self._deadlines)
 
-    def run(self, fragments: Sequence[Fragment], inputs: Round, *, alone: bool = False) -> list[pa.Table | Failure]:
+    def run(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table | Failure]:
         """The rows of each fragment. If the job fails, each fragment runs alone, so that only the faulty one fails.
 
-        With `alone` they do so from the start, and one that ends Spark's process fails. `SparkRestarted` otherwise: any
-        of them may have, or something else on the machine.
+        `SparkRestarted` if Spark's process ends: any of the fragments may be the cause, or something else.
         """
-        if alone:
-            return [self._run_isolated(fragment, inputs) for fragment in fragments]
         self._follow_restart()
         self.sessions.warming.end()
         if self.prepares(inputs) and len(groups := _by_user_functions(fragments)) > 1:
@@ -147,11 +144,15 @@ class Engine:
             raise
         return [self.run([fragment], inputs)[0] for fragment in fragments]
 
-    def _run_isolated(self, fragment: Fragment, inputs: Round) -> pa.Table | Failure:
-        try:
-            return self.run([fragment], inputs)[0]
-        except SparkRestarted:
-            return ENDS_SPARK
+    def run_isolated(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table | Failure]:
+        """The rows of each fragment, each from a job of its own. One during which Spark's process ends fails."""
+        found: list[pa.Table | Failure] = []
+        for fragment in fragments:
+            try:
+                found += self.run([fragment], inputs)
+            except SparkRestarted:
+                found.append(ENDS_SPARK)
+        return found
 
     def _run_all(self, fragments: Sequence[Fragment], inputs: Round) -> list[pa.Table | Failure]:
         prepared = self._run_prepared(fragments, inputs)

@@ -350,6 +350,9 @@ class StoreOutboxes(Protocol):
     def pending(self, of: Iterable[QueryId] | None = None) -> Sequence[PendingRows]:
         """What is pending, of all outboxes or those of some queries, by time and query, oldest first."""
 
+    def pending_bytes(self, query: QueryId) -> int:
+        """About how many bytes are pending of a query's outbox."""
+
     def pending_rows(self, query: QueryId, time: Time) -> pa.Table:
         """``present, k0.., c0.., ts`` in the order in which they were staged."""
 

@@ -14,7 +14,7 @@ from holdfast.service.service import ServiceApi
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PARTS = ("ticks", "kafka", "publishing", "subscriptions", "store")
-STATES = ("RUNNING", "BUILDING", "ERROR", "INCOMPATIBLE")
+STATES = ("RUNNING", "BUILDING", "WAITING", "PAUSED", "ERROR", "INCOMPATIBLE")
 
 log = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ def test_a_job_that_ends_spark_says_so_and_the_next_one_runs(engine: Engine, ses
 
 
 def test_of_fragments_that_run_alone_only_the_one_that_ends_spark_fails(engine: Engine) -> None:
-    before, ending, after = engine.run([QUICK, ENDING, QUICK], INPUTS, alone=True)
+    before, ending, after = engine.run_isolated([QUICK, ENDING, QUICK], INPUTS)
     assert ending is ENDS_SPARK
     for rows in (before, after):
         assert isinstance(rows, pa.Table)

@@ -153,6 +153,13 @@ class Unwritten(NamedTuple):
     rows: pa.Table
 
 
+class Sampled(NamedTuple):
+    """The mean width of a table's rows, in bytes, when it had so many."""
+
+    rows: int
+    width: float
+
+
 @dataclass(slots=True)
 class Outbox:
     query: QueryId
@@ -161,6 +168,7 @@ class Outbox:
     written: dict[Time, int] = field(default_factory=dict)
     """How many rows the table has by time, oldest first."""
     unwritten: dict[Time, Unwritten] = field(default_factory=dict)
+    sampled: Sampled | None = None
 
     @property
     def pending(self) -> dict[Time, int]:

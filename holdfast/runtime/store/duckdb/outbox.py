@@ -11,8 +11,11 @@ from holdfast.runtime.store.duckdb.columns import listed
 from holdfast.runtime.store.duckdb.core import Core
 from holdfast.runtime.store.duckdb.disk.wal import WalEntry
 from holdfast.runtime.store.duckdb.errors import translate_errors
+from holdfast.runtime.store.duckdb.objects import Outbox, Sampled
 from holdfast.runtime.store.duckdb.statements import as_arrow
 from holdfast.runtime.store.port import EndOffset, PendingRows, Time
+
+SAMPLED_ROWS = 1_000
 
 
 def pending(core: Core, of: Iterable[QueryId] | None) -> list[PendingRows]:
@@ -26,6 +29,27 @@ def pending(core: Core, of: Iterable[QueryId] | None) -> list[PendingRows]:
             for time, rows in outbox.pending.items()
         ]
     return sorted(everything, key=lambda rows: (rows.time, rows.query))
+
+
+def pending_bytes(core: Core, query: QueryId) -> int:
+    """The size of the rows in memory, and for those in the table their number times the width of some of them."""
+    with core.memory_lock:
+        outbox = core.objects.outboxes.get(query)
+        if outbox is None:
+            return 0
+        written = sum(outbox.written.values())
+        in_memory = sum(int(part.rows.nbytes) for part in outbox.unwritten.values())
+    if written and (outbox.sampled is None or not outbox.sampled.rows / 2 <= written <= outbox.sampled.rows * 2):
+        outbox.sampled = Sampled(written, _mean_width(core, outbox))
+    return in_memory + (int(written * outbox.sampled.width) if written and outbox.sampled else 0)
+
+
+def _mean_width(core: Core, outbox: Outbox) -> float:
+    schema = schemas.outbox_schema(outbox.layout)
+    sql = f"SELECT {listed(schema.names)} FROM {outbox.table} LIMIT {SAMPLED_ROWS}"
+    with translate_errors(), closing(core.database.cursor()) as cursor:
+        rows = schemas.fit(as_arrow(cursor, sql), schema)
+    return float(rows.nbytes / max(1, rows.num_rows))
 
 
 def pending_rows(core: Core, query: QueryId, time: Time) -> pa.Table:

@@ -377,6 +377,9 @@ class DuckDbStore:
     def pending(self, of: Iterable[QueryId] | None = None) -> Sequence[PendingRows]:
         return outbox.pending(self._core, of)
 
+    def pending_bytes(self, query: QueryId) -> int:
+        return outbox.pending_bytes(self._core, query)
+
     def pending_rows(self, query: QueryId, time: Time) -> pa.Table:
         return outbox.pending_rows(self._core, query, time)
 

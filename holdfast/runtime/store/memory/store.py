@@ -281,6 +281,9 @@ class MemoryStore:
         ]
         return sorted(found, key=lambda pending: (pending.time, pending.query))
 
+    def pending_bytes(self, query: QueryId) -> int:
+        return sum(self.pending_rows(query, each.time).nbytes for each in self.pending([query]))
+
     def pending_rows(self, query: QueryId, time: Time) -> pa.Table:
         outbox = self.outbox(query)
         records = [{"present": row.present, **record(key, row)} for key, row in outbox.rows.get(time, [])]
