@@ -374,7 +374,9 @@ def _status_rows(status: ServiceStatus, registry: PushRegistry, holds: Holds, cl
     }  # fmt: skip
 
 
-def start_service(settings: Settings, *, progress: Callable[[str], None] = quiet) -> Service:
+def start_service(
+    settings: Settings, *, progress: Callable[[str], None] = quiet, clock: WallClock | None = None
+) -> Service:
     """Start everything that a server needs; raises an error that names what is missing."""
     java = find_java(settings.java_home)
     if settings.rebuild:
@@ -408,7 +410,8 @@ def start_service(settings: Settings, *, progress: Callable[[str], None] = quiet
                 starting.result()
                 settings = settings.at_kafka(broker.bootstrap)
         service = Service(
-            settings, sessions, store, KafkaCluster(settings), broker=broker, processes=started, progress=progress
-        )
+            settings, sessions, store, KafkaCluster(settings), clock, broker=broker, processes=started,
+            progress=progress,
+        )  # fmt: skip
         opened.pop_all()
         return service

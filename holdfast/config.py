@@ -274,7 +274,7 @@ SETTINGS: Mapping[str, Reader] = {
 """Every setting and how its value is converted."""
 
 SECTIONS = {"kafka": "kafka_properties", "spark": "spark_properties"}
-OTHER_VARIABLES = frozenset({"HOLDFAST_CONFIG", "HOLDFAST_CONFORMANCE_DIR", "HOLDFAST_CRASH"})
+OTHER_VARIABLES = frozenset({"HOLDFAST_CONFIG", "HOLDFAST_CONFORMANCE_DIR", "HOLDFAST_CRASH", "HOLDFAST_CLOCK"})
 
 
 def load(
@@ -419,6 +419,12 @@ def history_file(environment: Mapping[str, str] | None = None) -> Path:
 def armed_crash_point(environment: Mapping[str, str] | None = None) -> str | None:
     """The crash point that a test has armed, see `holdfast.crash`."""
     return (os.environ if environment is None else environment).get("HOLDFAST_CRASH")
+
+
+def stepped_clock_file(environment: Mapping[str, str] | None = None) -> Path | None:
+    """The file by which a test steps the server's clock, see `holdfast.wall_clock.SteppedClock`."""
+    file = (os.environ if environment is None else environment).get("HOLDFAST_CLOCK")
+    return Path(file) if file else None
 
 
 def default_store_memory() -> int:

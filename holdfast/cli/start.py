@@ -12,9 +12,10 @@ from rich.text import Text
 
 from holdfast.cli.console import output, print_errors
 from holdfast.cli.processes import end_started_processes, ended_after
-from holdfast.config import DEFAULT_SERVER, SECTIONS, armed_crash_point, load
+from holdfast.config import DEFAULT_SERVER, SECTIONS, armed_crash_point, load, stepped_clock_file
 from holdfast.crash import arm
 from holdfast.errors import ConfigError
+from holdfast.wall_clock import SteppedClock
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -40,7 +41,8 @@ def run(flags: Mapping[str, object], others: Sequence[str], config: Path | None)
 
             for number in SIGNALS:
                 signal.signal(number, signal.default_int_handler)
-            service = start_service(settings, progress=report)
+            file = stepped_clock_file()
+            service = start_service(settings, progress=report, clock=SteppedClock(file) if file else None)
             try:
                 with stopped_by_signals() as stop:
                     console.print(Text(f"Holdfast {service.version} is listening on {address(listener)}", style="bold"))

@@ -41,6 +41,7 @@ SMALLEST_BATCH = "80"
 """A `max.message.bytes` that no record fits into, but the 78 bytes that end a transaction: without those Kafka could
 neither commit nor abort, and no producer could begin."""
 DISK = "1g"
+LARGEST_STEP_MS = 3_600_000
 
 
 @contextmanager
@@ -81,7 +82,8 @@ class Faults:
     def all(self) -> Sequence[Callable[[], None]]:
         found = [
             self.kill_server, self.kill_spark, self.kill_broker, self.suspend_server, self.suspend_spark,
-            self.suspend_broker, self.lower_size_limit, self.deny_writes, self.delete_sink, self.truncate_source,
+            self.suspend_broker, self.lower_size_limit, self.deny_writes, self.deny_reads, self.delete_sink,
+            self.truncate_source, self.step_clock,
         ]  # fmt: skip
         return [*found, self.fill_disk] if self._disk else found
 
@@ -129,6 +131,15 @@ class Faults:
         family = [p for p in self._server.look_at_family() if p.is_running()]
         return [p for p in family if p.name() == "java" and any("SparkSubmit" in word for word in p.cmdline())]
 
+    # -- the clock
+
+    def step_clock(self) -> None:
+        """The server's clock steps ahead or back, by up to an hour, and stays there."""
+        file = Path(self._server.settings["clock"])
+        file.with_suffix(".new").write_text(str(self._choose.randrange(-LARGEST_STEP_MS, LARGEST_STEP_MS)))
+        file.with_suffix(".new").replace(file)
+        time.sleep(self._choose.uniform(0, 3))
+
     # -- the disk
 
     def fill_disk(self) -> None:
@@ -146,8 +157,14 @@ class Faults:
         time.sleep(self._choose.uniform(0, 10))
 
     def deny_writes(self) -> None:
-        topic = self._rig.sink("DENIED")
-        rules = [(AclOperation.ALL, AclPermissionType.ALLOW), (AclOperation.WRITE, AclPermissionType.DENY)]
+        self._deny(self._rig.sink("DENIED"), AclOperation.WRITE)
+
+    def deny_reads(self) -> None:
+        """Of the topic of a table, which takes INSERTs meanwhile."""
+        self._deny(f"{self._rig.prefix}_notes", AclOperation.READ)
+
+    def _deny(self, topic: str, denied: AclOperation) -> None:
+        rules = [(AclOperation.ALL, AclPermissionType.ALLOW), (denied, AclPermissionType.DENY)]
         bindings = [
             AclBinding(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, EVERYONE, "*", operation, permission)
             for operation, permission in rules
@@ -187,9 +204,12 @@ class Faults:
     def heal(self) -> None:
         """Let the topics take records again."""
         self._set_limit("1000000")
-        every = AclBindingFilter(
-            ResourceType.TOPIC, self._rig.sink("DENIED"), ResourcePatternType.LITERAL, None, None,
-            AclOperation.ANY, AclPermissionType.ANY,
-        )  # fmt: skip
-        for future in self._admin.delete_acls([every]).values():
+        every = [
+            AclBindingFilter(
+                ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, None, None,
+                AclOperation.ANY, AclPermissionType.ANY,
+            )
+            for topic in (self._rig.sink("DENIED"), f"{self._rig.prefix}_notes")
+        ]  # fmt: skip
+        for future in self._admin.delete_acls(every).values():
             future.result(SECONDS)

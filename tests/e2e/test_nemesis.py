@@ -33,6 +33,10 @@ CREATE TABLE notes (id INT PRIMARY KEY, note STRING)
 """
 """Queries whose topics are hit by faults, and a table for INSERTs."""
 
+SHORT = [
+    "kill_server", "deny_writes", "step_clock", "suspend_broker", "lower_size_limit", "kill_spark", "delete_sink"
+]  # fmt: skip
+
 PAUSED = ("BIG", "CHAINED", "TOTALS", "LOW_TOTALS", "BY_TAG", "GOOD_FACTS", "SIZED", "DENIED")
 REBUILT = {"LOW_TOTALS", "GOOD_FACTS", "EXTRA_TOTALS", "EXTRA_FACTS"}
 """Tables over tables: RESUME rebuilds them."""
@@ -44,7 +48,7 @@ NO_ANSWER = (Refused, httpx.HTTPError)
 def test_faults_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
     """The short form: a few kinds of faults, each short."""
     with nemesis(tmp_path, seed=11, longest=6.0) as run:
-        run.faults_of(["kill_server", "deny_writes", "suspend_broker", "lower_size_limit", "delete_sink"])
+        run.faults_of(SHORT)
 
 
 @pytest.mark.slow
@@ -63,7 +67,7 @@ def nemesis(folder: Path, *, seed: int, longest: float) -> Iterator["Nemesis"]:
     with ExitStack() as opened:
         broker = opened.enter_context(authorizing_broker(folder / "broker"))
         disk = opened.enter_context(small_disk(data))
-        server = Server(data, broker.bootstrap, "nemesis")
+        server = Server(data, broker.bootstrap, "nemesis", {"clock": str(folder / "clock")})
         opened.callback(server.clean_up)
         rig = opened.enter_context(Rig(server, seed=seed))
         run = Nemesis(rig, Faults(rig, broker, choose, disk=disk, longest=longest), choose, folder / "copy.db")
