@@ -135,7 +135,8 @@ class Faults:
 
     def step_clock(self) -> None:
         """The server's clock steps ahead or back, by up to an hour, and stays there."""
-        file = Path(self._server.settings["clock"])
+        file = self._server.clock
+        assert file is not None
         file.with_suffix(".new").write_text(str(self._choose.randrange(-LARGEST_STEP_MS, LARGEST_STEP_MS)))
         file.with_suffix(".new").replace(file)
         time.sleep(self._choose.uniform(0, 3))

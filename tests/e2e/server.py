@@ -58,6 +58,8 @@ class Server:
     service_id: str
     settings: Mapping[str, str] = field(default_factory=dict)
     """More settings, each passed as an environment variable."""
+    clock: Path | None = None
+    """The file by which its clock is stepped."""
     broker_port: int | None = None
     """Set for a server with an embedded broker, whose address is `kafka`."""
     port: int = field(default_factory=free_port)
@@ -94,6 +96,7 @@ class Server:
         settings = {f"HOLDFAST_{name.upper()}": value for name, value in {**SMALL, **self.settings}.items()}
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
         armed = {"HOLDFAST_CRASH": crash} if crash else {}
+        armed |= {"HOLDFAST_CLOCK": str(self.clock)} if self.clock else {}
         with self.log_file.open("ab") as log:
             log.write(f"{MARK}{' '.join(command)} {armed}\n".encode())
             log.flush()

@@ -67,7 +67,7 @@ def nemesis(folder: Path, *, seed: int, longest: float) -> Iterator["Nemesis"]:
     with ExitStack() as opened:
         broker = opened.enter_context(authorizing_broker(folder / "broker"))
         disk = opened.enter_context(small_disk(data))
-        server = Server(data, broker.bootstrap, "nemesis", {"clock": str(folder / "clock")})
+        server = Server(data, broker.bootstrap, "nemesis", clock=folder / "clock")
         opened.callback(server.clean_up)
         rig = opened.enter_context(Rig(server, seed=seed))
         run = Nemesis(rig, Faults(rig, broker, choose, disk=disk, longest=longest), choose, folder / "copy.db")
