@@ -1,7 +1,7 @@
 """What publishing knows after a start, and how its threads go on after failures."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,14 +11,15 @@ import pytest
 from holdfast.config import Settings
 from holdfast.coordinator.outbox_batch import OutboxReader
 from holdfast.coordinator.publishing import Publishing
-from holdfast.errors import StaleStore, StoreError
-from holdfast.kafka.lane import Lane
+from holdfast.errors import KafkaError, StaleStore, StoreError
+from holdfast.kafka.lane import Lane, OutboxRows
 from holdfast.kafka.markers import LANES, Marker, MarkerTopic
 from holdfast.kafka.memory.broker import MemoryBroker
 from holdfast.kafka.memory.kafka import MemoryKafka
 from holdfast.kafka.partitioner import partition_for
 from holdfast.kafka.port import Fenced, TopicSpec
-from holdfast.names import QueryId, ServiceId, TopicName
+from holdfast.kafka.records import Partition
+from holdfast.names import QueryId, ServiceId, StoreId, TopicName
 from holdfast.runtime.plan.windows import WindowInfo, WindowType
 from holdfast.runtime.store.memory.store import MemoryStore
 from holdfast.runtime.store.port import EndOffset, Layout, Time
@@ -57,10 +58,10 @@ class World:
             stage.enqueue(QueryId(query), pa.table({"c0": texts, "ts": ts}))
         stage.commit(Time(at))
 
-    def publishing(self) -> Publishing:
+    def publishing(self, lane: type[Lane] = Lane) -> Publishing:
         encoder = SimpleNamespace(encode=encode, window=None)
         sinks = {query: SimpleNamespace(topic=topic, encoder=encoder) for query, topic in QUERIES.items()}
-        main, retry = (Lane(self.settings, self.kafka, self.markers, n, lambda: None) for n in range(LANES))
+        main, retry = (lane(self.settings, self.kafka, self.markers, n, lambda: None) for n in range(LANES))
         return Publishing(
             self.store,
             (main, retry),
@@ -146,6 +147,34 @@ def test_rows_are_counted_by_outbox_wherever_a_transaction_ends(world: World, li
     assert world.values(B) == [b"x", b"y", b"z"]
     assert world.store.pending() == []
     assert len(marks) == 1
+
+
+class Lagging(Lane):
+    """A lane that fails before its second transaction; the last stable offset is then before its first marker."""
+
+    transactions = 0
+
+    def publish(self, store: StoreId, batch: Sequence[OutboxRows]) -> Mapping[Partition, int]:
+        self.transactions += 1
+        if self.transactions == 2:
+            raise KafkaError("Kafka is away")
+        return super().publish(store, batch)
+
+    def recover(self, store: StoreId) -> Mapping[QueryId, Marker]:
+        return dict.fromkeys(super().recover(store), Marker(Time(1), 0, store))
+
+
+def test_a_marker_that_is_older_than_a_known_one_does_not_replace_it(world: World) -> None:
+    world.rows = 1
+    world.commit(1, Q1=["1", "2", "3"])
+    publishing = world.publishing(Lagging)
+    publishing.fence()
+    with pytest.raises(KafkaError, match="away"):
+        publishing.publish_pending()
+    assert world.values(A) == [b"1"]
+    publishing.publish_pending()
+    assert world.values(A) == [b"1", b"2", b"3"]
+    assert world.store.pending() == []
 
 
 def test_nothing_beyond_a_barrier_is_published(world: World) -> None:

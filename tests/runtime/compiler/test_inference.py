@@ -107,6 +107,9 @@ def test_types(text: str, type_: str) -> None:
         ("I IN (1, 'x')", TypeMismatch, '"x" is not of type INTEGER', None, 10),
         ("I IN (1, '1e999999999')", TypeMismatch, '"1e999999999" is not of type INTEGER', None, 10),
         ("I IN (1, '1e-999999999')", TypeMismatch, '"1e-999999999" is not of type INTEGER', None, 10),
+        ("I IN ('1e999999999')", TypeMismatch, '"1e999999999" is not of type INTEGER', None, 7),
+        ("D IN ('1e999999999')", TypeMismatch, '"1e999999999" is not of type DOUBLE', None, 7),
+        ("DEC IN ('1e-999999999')", TypeMismatch, '"1e-999999999" is not of type DECIMAL(4, 2)', None, 9),
         ("I IN (1, S)", TypeMismatch, "cannot compare I (INTEGER) with S (STRING) using =", "You may need a CAST.", 1),
     ],
 )  # fmt: skip
