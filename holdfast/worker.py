@@ -20,8 +20,15 @@ class Worker:
     pause that grows with every failure. `work` ends the thread by returning False.
     """
 
-    def __init__(self, name: str, work: Callable[[], bool | None], *, interval: Callable[[], float] | float) -> None:
-        self._name, self._work = name, work
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], bool | None],
+        *,
+        interval: Callable[[], float] | float,
+        longest_pause: float = LONGEST_PAUSE_SECONDS,
+    ) -> None:
+        self._name, self._work, self._longest_pause = name, work, longest_pause
         self._interval = interval if callable(interval) else lambda: interval
         self._wake, self._stopping = Event(), Event()
         self._failures = 0
@@ -70,4 +77,4 @@ class Worker:
 
     def _pause(self) -> float:
         self._failures = min(self._failures + 1, 10)
-        return min(FIRST_PAUSE_SECONDS * 2.0 ** (self._failures - 1), LONGEST_PAUSE_SECONDS)
+        return min(FIRST_PAUSE_SECONDS * 2.0 ** (self._failures - 1), self._longest_pause)

@@ -49,6 +49,8 @@ def test_pauses_double_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "FIRST_PAUSE_SECONDS", 1.0)
     thread = Worker("test", lambda: None, interval=60)
     assert [thread._pause() for _ in range(8)] == [1, 2, 4, 8, 16, 30, 30, 30]
+    urgent = Worker("test", lambda: None, interval=60, longest_pause=3)
+    assert [urgent._pause() for _ in range(3)] == [1, 2, 3]
 
 
 def test_what_was_asked_for_before_the_end_is_done() -> None:

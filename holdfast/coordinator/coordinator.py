@@ -20,6 +20,9 @@ from holdfast.wall_clock import WallClock
 
 log = logging.getLogger(__name__)
 
+LONGEST_RETRY_SECONDS = 30.0
+"""The pause after a failed round doubles up to this while the problem stays the same."""
+
 
 class Coordinator:
     """Runs rounds: `step` one, the thread of `start` all of them. `problem` says why the last round failed."""
@@ -52,6 +55,7 @@ class Coordinator:
         Other threads change its times, holds and publishing marks: readers let uppers follow the clock.
         """
         self.problem: str | None = None
+        self._pause = 0.0
 
     def start(self) -> None:
         self._requests.serve()
@@ -115,8 +119,11 @@ class Coordinator:
         """Wait before the next round. Nothing of a failed tick is stored, and its cause (a full disk) may pass."""
         if problem != self.problem:
             log.error("ticks stopped: problem=%s", problem)
+            self._pause = self._intervals.retry
+        else:
+            self._pause = min(2 * self._pause, max(LONGEST_RETRY_SECONDS, self._intervals.retry))
         self.problem = problem
-        deadline = self._wall_clock.monotonic() + self._intervals.retry
+        deadline = self._wall_clock.monotonic() + self._pause
         while self._wall_clock.monotonic() < deadline and not self._stopping.is_set():
             self._requests.answer()
             self._wall_clock.sleep(0.05)

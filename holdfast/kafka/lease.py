@@ -99,7 +99,13 @@ class TopicLease:
         self._turn = threading.Lock()
         """Held while the lease is renewed: by its own thread, or by one that needs to be sure of it."""
         self._beating: Worker | None = None
-        self.problem: str | None = None
+        self._failure: str | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """Why the lease could not be renewed, while that is so: Kafka's reason, or an error nobody expected."""
+        unexpected = None if self._beating is None else self._beating.problem
+        return "\n".join(filter(None, (self._failure, unexpected))) or None
 
     def acquire(self, owner: str) -> None:
         """Take the lease for `owner` (the store's id) at once if it had it before; `ServiceTaken` names another holder.
@@ -108,7 +114,10 @@ class TopicLease:
         """
         self.take(owner)
         beat = self._intervals.beat
-        self._beating = Worker("holdfast-lease", self.beat, interval=lambda: beat / 10 if self.problem else beat)
+        # A longer pause after an error would let the lease expire.
+        self._beating = Worker(
+            "holdfast-lease", self.beat, interval=lambda: beat / 10 if self.problem else beat, longest_pause=beat
+        )
         self._beating.start()
 
     def take(self, owner: str) -> None:
@@ -149,7 +158,7 @@ class TopicLease:
             if lost:
                 self._on_lost()
                 return False
-            self.problem = None
+            self._failure = None
         except KafkaError as cause:
             self._report(str(cause))
         return True
@@ -181,9 +190,9 @@ class TopicLease:
         return found[-1] in others or any(holder.offset > last.offset for holder in others)
 
     def _report(self, problem: str) -> None:
-        if problem != self.problem:
+        if problem != self._failure:
             log.warning("lease not renewed, retrying: error=%s", problem)
-        self.problem = problem
+        self._failure = problem
 
     def _write(self, kind: str) -> LeaseEntry:
         entry = LeaseEntry(kind, self._owner, socket.gethostname(), os.getpid(), self._since)

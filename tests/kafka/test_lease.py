@@ -131,6 +131,25 @@ def test_a_holder_that_was_cut_off_keeps_the_lease_that_nobody_took(world: World
     assert world.lost == []
 
 
+def test_an_error_nobody_expected_is_shown_until_the_lease_is_renewed() -> None:
+    world, broken = World(), threading.Event()
+
+    class Writer:
+        def write(self, topic: TopicName, value: bytes, key: bytes) -> tuple[int, int]:
+            if broken.is_set():
+                raise RuntimeError("nobody expected this")
+            return world.write(topic, value, key)
+
+    topics, ranges = MemoryTopics(world.broker), MemoryRanges(world.broker)
+    lease = TopicLease(load({}, environment={}), topics, ranges, Writer(), intervals=LeaseIntervals(beat=0.02))
+    lease.acquire("store-1")
+    broken.set()
+    wait_until(lambda: lease.problem == "RuntimeError: nobody expected this")
+    broken.clear()
+    wait_until(lambda: lease.problem is None)
+    lease.release()
+
+
 # -- on a broker
 
 

@@ -100,18 +100,22 @@ class JobDeadlines:
                 now = time.monotonic()
                 for job in self._jobs.values():
                     if job.due <= now:
-                        self._expire(job, now)
+                        try:
+                            self._expire(job, now)
+                        except Exception:  # The limits of all other jobs depend on this thread.
+                            log.exception("Spark job could not be ended")
                 due = min((job.due for job in self._jobs.values()), default=now + FAR)
                 self._changed.wait(min(FAR, max(0.0, due - now)))
 
     def _expire(self, job: _Job, now: float) -> None:
         if job.cancelling is None:
             log.warning("Spark job cancelled: limit=%s", self.limit)
+            job.due = now + GRACE_SECONDS
             # In a thread of its own: a JVM that does not respond must not stop the watch.
             job.cancelling = Thread(target=_cancel, args=(job.cancel,), name="spark-cancel", daemon=True)
             job.cancelling.start()
-            job.due = now + GRACE_SECONDS
         else:
+            job.due = now + GRACE_SECONDS
             self.kill()
             job.due = now + FAR
 
@@ -121,6 +125,8 @@ def _cancel(cancel: Callable[[], None]) -> None:
         cancel()
     except (PySparkException, Py4JError, OSError) as error:
         log.warning("Spark job could not be cancelled: error=%s", error)
+    except Exception:
+        log.exception("Spark job could not be cancelled")
 
 
 def tasks_end(context: SparkContext, group: str) -> bool:

@@ -4,12 +4,15 @@
 """
 
 from datetime import timedelta
+from threading import Event
 
 import pyarrow as pa
 import pytest
 
 from holdfast.errors import JobTimeout
 from holdfast.runtime.fragment import Fragment, FragmentColumn
+from holdfast.runtime.spark import deadlines
+from holdfast.runtime.spark.deadlines import JobDeadlines
 from holdfast.runtime.spark.engine import Engine, Failure, Round
 from holdfast.runtime.spark.session import Sessions, has_exited
 
@@ -44,3 +47,21 @@ def test_a_job_that_takes_too_long_is_cancelled_and_the_others_run(
     assert sessions.small is spark, "the tasks could be cancelled"
     assert not has_exited(sessions.process)
     assert brief.select(QUICK, inputs).to_pylist() == [{"n": rows}]
+
+
+def test_the_limits_hold_after_spark_could_not_be_ended(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(deadlines, "GRACE_SECONDS", 0.05)
+    failed, cancelled = Event(), Event()
+
+    def kill() -> None:
+        failed.set()
+        raise ProcessLookupError("nobody expected this")
+
+    watch = JobDeadlines(timedelta(seconds=0.05), kill)
+    with watch.over(lambda: None):
+        assert failed.wait(10)
+    with watch.over(cancelled.set):
+        assert cancelled.wait(10)
+    assert "nobody expected this" in caplog.text

@@ -81,6 +81,21 @@ def test_deadlines_stop_what_takes_too_long_and_nothing_else():
     deadlines.close()
 
 
+def test_deadlines_hold_after_one_that_failed(caplog: pytest.LogCaptureFixture) -> None:
+    deadlines, failed, stopped = Deadlines(0.05), threading.Event(), threading.Event()
+
+    def fail() -> None:
+        failed.set()
+        raise RuntimeError("nobody expected this")
+
+    with deadlines.over(fail):
+        assert failed.wait(10)
+    with deadlines.over(stopped.set):
+        assert stopped.wait(10)
+    assert "nobody expected this" in caplog.text
+    deadlines.close()
+
+
 def test_an_expression_over_few_rows_is_stopped_after_its_time(tmp_path):
     store = open_store(tmp_path, read_timeout=0.3)
     table = {"t": pa.table({"a": [1]})}
