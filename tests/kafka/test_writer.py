@@ -1,8 +1,11 @@
 """Rows that users insert."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from time import sleep
+from itertools import pairwise
+from operator import lt
+from time import monotonic, sleep
 
 import pyarrow as pa
 import pytest
@@ -14,6 +17,7 @@ from holdfast.kafka.librdkafka import writer as module
 from holdfast.kafka.librdkafka.admin import Admin
 from holdfast.kafka.librdkafka.consumer import RangeReader
 from holdfast.kafka.librdkafka.writer import RecordWriter
+from holdfast.kafka.port import TopicSpec
 from holdfast.kafka.records import Outgoing
 from holdfast.names import TopicName
 
@@ -64,6 +68,51 @@ def test_rows_reported_as_failed_are_not_written_later(
     assert wait_for_end(admin, topic) == 0
     sleep(3)
     assert wait_for_end(admin, topic) == 0
+    writer.close()
+
+
+def test_a_topic_that_takes_no_rows_holds_up_no_other(
+    settings: Settings, admin: Admin, new_topic: Callable[..., TopicName], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here it is missing. Its rows are more than the queue has room for; they are not written once it exists."""
+    monkeypatch.setattr(module, "SECONDS", 6.0)
+    healthy = new_topic()
+    refusing = TopicName(f"{healthy}_missing")
+    writer = RecordWriter(settings)
+    writer.write(Outgoing(healthy, rows(1)))
+    with ThreadPoolExecutor(2) as pool:
+        refused = [pool.submit(writer.write, Outgoing(refusing, rows(1_000))) for _ in range(2)]
+        sleep(1)
+        for _ in range(5):
+            started = monotonic()
+            writer.write(Outgoing(healthy, rows(20)))
+            assert monotonic() - started < 1
+        assert not any(each.done() for each in refused)
+        for each in refused:
+            with pytest.raises(KafkaError, match="cannot be written"):
+                each.result(30)
+    assert admin.ends([(healthy, 0)]) == {(healthy, 0): 101}
+    admin.create(TopicSpec(name=refusing))
+    sleep(3)
+    assert admin.ends([(refusing, 0)]) == {(refusing, 0): 0}
+    writer.write(Outgoing(refusing, rows(3)))
+    assert admin.ends([(refusing, 0)]) == {(refusing, 0): 3}
+    writer.close()
+
+
+def test_calls_from_many_threads_are_each_written_whole_and_in_order(
+    settings: Settings, admin: Admin, ranges: RangeReader, new_topic: Callable[[], TopicName]
+) -> None:
+    topic = new_topic()
+    writer = RecordWriter(settings)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: writer.write(Outgoing(topic, rows(200))), range(8)))
+    end = admin.ends([(topic, 0)])[topic, 0]
+    values = [int(v) for v in ranges.read({(topic, 0): (0, end)}).column("value").to_pylist()]
+    assert sorted(values) == sorted(list(range(200)) * 8)
+    # The first row of each call precedes its second, and so on.
+    written_at = [[at for at, value in enumerate(values) if value == n] for n in range(200)]
+    assert all(all(map(lt, before, after)) for before, after in pairwise(written_at))
     writer.close()
 
 
