@@ -75,6 +75,7 @@ from holdfast.service.topics import Topics
 from holdfast.serving.push.lag_watch import LagWatch, subscription_infos
 from holdfast.serving.push.row_reader import RowReader
 from holdfast.serving.push.stream_reader import StreamReader
+from holdfast.serving.push.topic_reads import TopicReads
 from holdfast.serving.time.read_times import Times
 from holdfast.serving.transactions import Transactions
 from holdfast.serving.wakeup import Wakeup
@@ -258,7 +259,7 @@ class Service(facade.ServiceApi):
                 "publishing": publishing.problem,
                 "subscriptions": self._lag_watch.problem,
             },
-            lambda: {"ticks": activity.busy()},
+            lambda: {"ticks": activity.busy(), "subscriptions": streams.reads.notice},
         )
         system = SystemTables(
             store, uppers, commit, catalog, lambda: _status_rows(status, registry, holds, clock), wall_clock
@@ -276,11 +277,12 @@ class Service(facade.ServiceApi):
         streams = StreamReader(
             store,
             kafka.topics,
-            kafka.ranges,
+            kafka.push_ranges,
             RecordDecoder(reading),
             clock.read_time,
             raw,
             lambda name: [entry.id for entry in catalog().writers(name)],
+            TopicReads(wall_clock, wakeup.notify),
         )
         rows = RowReader(store, reading)
         push_queries = PushQueries(registry, rows, streams, self._times, holds, wakeup, wall_clock)

@@ -26,7 +26,7 @@ class CommandLog:
 
     def __init__(self, settings: Settings, kafka: Kafka, confirm: Callable[[], None] = lambda: None) -> None:
         """`confirm` raises unless this server still holds its lease."""
-        self._topics, self._ranges = kafka.topics, kafka.ranges
+        self._topics, self._ranges = kafka.topics, kafka.internal_ranges
         self._topic = settings.command_topic
         self._producer = kafka.producer(f"holdfast-{settings.service_id}-commands", confirm=confirm, linger_ms=0)
         self._end = 0

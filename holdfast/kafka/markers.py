@@ -44,7 +44,7 @@ class MarkerTopic:
 
     def __init__(self, settings: Settings, kafka: Kafka) -> None:
         self.name = settings.marker_topic
-        self._topics, self._ranges = kafka.topics, kafka.ranges
+        self._topics, self._ranges = kafka.topics, kafka.internal_ranges
 
     def create(self) -> None:
         self._topics.create(TopicSpec(name=self.name, partitions=LANES, config=CONFIG))

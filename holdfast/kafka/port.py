@@ -56,6 +56,13 @@ class TopicProblem(KafkaError):
         self.topic, self.lasting = topic, lasting
 
 
+class TopicSilent(TopicProblem):
+    """Kafka sent nothing of a topic for as long as its reader waits."""
+
+    def __init__(self, topic: TopicName, *, detail: str | None, hint: str | None = None) -> None:
+        super().__init__(f'topic "{topic}" cannot be read', topic=topic, lasting=False, detail=detail, hint=hint)
+
+
 @dataclass(frozen=True, slots=True)
 class Topic:
     """An existing topic. Its id changes when it is deleted and created again under the same name."""
@@ -205,7 +212,7 @@ class Ranges(Protocol):
         """The committed records of each ``[start, end)``, each partition's in order.
 
         An end must be one that the partition has had; a range that is no longer complete is a `TopicChanged`. A
-        `TopicProblem` says that Kafka does not let it be read, or sent nothing for `timeout` seconds.
+        `TopicProblem` says that Kafka does not let it be read; `TopicSilent`, that nothing came for `timeout` seconds.
         """
 
 
@@ -282,7 +289,16 @@ class Kafka(Protocol):
     def topics(self) -> TopicAdmin: ...
 
     @property
-    def ranges(self) -> Ranges: ...
+    def ranges(self) -> Ranges:
+        """For the coordinator."""
+
+    @property
+    def push_ranges(self) -> Ranges:
+        """For push queries. Never waits for reads of others."""
+
+    @property
+    def internal_ranges(self) -> Ranges:
+        """For the service's own topics: commands, markers and the lease. Never waits for reads of others."""
 
     @property
     def spark_options(self) -> Mapping[str, str]:

@@ -18,7 +18,7 @@ class KafkaCluster:
     def __init__(self, settings: Settings, lease_intervals: LeaseIntervals | None = None) -> None:
         self._settings, self._lease_intervals = settings, lease_intervals or LeaseIntervals()
         self.topics = Admin(settings)
-        self.ranges = RangeReader(settings, self.topics)
+        self.ranges, self.push_ranges, self.internal_ranges = (RangeReader(settings, self.topics) for _ in range(3))
 
     @property
     def spark_options(self) -> Mapping[str, str]:
@@ -38,7 +38,10 @@ class KafkaCluster:
     def lease(self, *, on_lost: Callable[[], None]) -> TopicLease:
         intervals = self._lease_intervals
         writer = EntryProducer(self._settings, round(intervals.write * 1_000))
-        return TopicLease(self._settings, self.topics, self.ranges, writer, on_lost=on_lost, intervals=intervals)
+        return TopicLease(
+            self._settings, self.topics, self.internal_ranges, writer, on_lost=on_lost, intervals=intervals
+        )
 
     def close(self) -> None:
-        self.ranges.close()
+        for reader in (self.ranges, self.push_ranges, self.internal_ranges):
+            reader.close()

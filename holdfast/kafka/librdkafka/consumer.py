@@ -7,6 +7,7 @@ transactions and the records of aborted ones.
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
@@ -17,15 +18,20 @@ from holdfast.errors import KafkaError, TopicChanged
 from holdfast.kafka.changes import truncated
 from holdfast.kafka.client_properties import kafka_client
 from holdfast.kafka.librdkafka.admin import Admin
-from holdfast.kafka.librdkafka.errors import HINTS, client_log, translate, translate_topic
+from holdfast.kafka.librdkafka.errors import HINTS, OUT_OF_REACH, client_log, reported, translate, translate_topic
 from holdfast.kafka.librdkafka.messages import to_arrow
-from holdfast.kafka.port import Fetched, TopicProblem
+from holdfast.kafka.port import Fetched, TopicProblem, TopicSilent
 from holdfast.kafka.records import NO_RECORDS, Partition
 from holdfast.names import TopicName
 
 FETCH_WAIT_MS = 20
 """How long a broker may hold an idle fetch. New records end it at once; it delays only seeks and end-of-partition
 events. (Idle, a broker takes 7 % of a core with 20, 3 % with 50.)"""
+
+METADATA_SECONDS = 30.0
+CONSUMERS = 4
+"""How many ranges one `RangeReader` reads at a time."""
+CLOSE_SECONDS = 5.0
 
 GONE = frozenset({Reported._AUTO_OFFSET_RESET, Reported.OFFSET_OUT_OF_RANGE, Reported._UNKNOWN_PARTITION})
 PASSING = frozenset({Reported._ALL_BROKERS_DOWN, Reported._TRANSPORT, Reported._TIMED_OUT, Reported._RESOLVE})
@@ -151,35 +157,26 @@ class TopicReader:
             lost[partition] = refused
 
 
-class RangeReader:
-    """Implements `port.Ranges`. From any thread, one range at a time."""
+class RangeConsumer:
+    """Reads one range of offsets at a time."""
 
     def __init__(self, settings: Settings, admin: Admin) -> None:
         self._admin = admin
-        self._consumer = new_consumer(settings, {"fetch.wait.max.ms": 5, "queued.max.messages.kbytes": 65_536})
-        self._lock = threading.Lock()
+        self._consumer = new_consumer(settings, {"fetch.wait.max.ms": 5, "queued.max.messages.kbytes": 16_384})
         self._known: set[Partition] = set()
 
-    def read(self, ranges: Mapping[Partition, tuple[int, int]], *, timeout: float = 60.0) -> pa.Table:
-        """The committed records of each ``[start, end)``, each partition's in order.
-
-        An end must be one that the partition has had; a range that is no longer complete is a `TopicChanged`.
-        """
-        left = {partition: end for partition, (start, end) in ranges.items() if start < end}
-        if not left:
-            return NO_RECORDS
-        with self._lock:
-            load_metadata(self._consumer, {topic for topic, _ in left.keys() - self._known})
-            self._known |= left.keys()
-            self._consumer.assign([TopicPartition(topic, part, ranges[topic, part][0]) for topic, part in left])
-            try:
-                return to_arrow(self._read(ranges, left, timeout))
-            finally:
-                self._consumer.unassign()
+    def read(self, ranges: Mapping[Partition, tuple[int, int]], timeout: float) -> pa.Table:
+        load_metadata(self._consumer, {topic for topic, _ in ranges.keys() - self._known}, timeout)
+        self._known |= ranges.keys()
+        self._consumer.assign([TopicPartition(*partition, start) for partition, (start, _) in ranges.items()])
+        try:
+            left = {partition: end for partition, (_, end) in ranges.items()}
+            return to_arrow(self._read(ranges, left, timeout))
+        finally:
+            self._consumer.unassign()
 
     def close(self) -> None:
-        with self._lock:
-            self._consumer.close()
+        self._consumer.close()
 
     def _read(
         self, ranges: Mapping[Partition, tuple[int, int]], left: dict[Partition, int], timeout: float
@@ -195,14 +192,8 @@ class RangeReader:
             if messages:
                 received_at = time.monotonic()
             elif time.monotonic() - received_at > timeout:
-                topic = next(iter(left))[0]
-                raise TopicProblem(
-                    f'topic "{topic}" cannot be read',
-                    topic=topic,
-                    lasting=False,
-                    detail=f"No record came within {timeout:.0f} s.",
-                    hint=HINTS[Reported._TIMED_OUT],
-                )
+                detail = f"No record came within {timeout:.0f} s."
+                raise TopicSilent(next(iter(left))[0], detail=detail, hint=HINTS[Reported._TIMED_OUT])
         return records
 
     def _take(self, message: Message, ranges: Mapping[Partition, tuple[int, int]], left: dict[Partition, int]) -> bool:
@@ -227,6 +218,49 @@ class RangeReader:
         return False
 
 
+class RangeReader:
+    """Implements `port.Ranges`. From any thread; as many reads at a time as it has consumers."""
+
+    def __init__(self, settings: Settings, admin: Admin) -> None:
+        self._settings, self._admin = settings, admin
+        self._free = threading.BoundedSemaphore(CONSUMERS)
+        """How many consumers are idle, or not created yet."""
+        self._idle: list[RangeConsumer] = []
+
+    def read(self, ranges: Mapping[Partition, tuple[int, int]], *, timeout: float = 60.0) -> pa.Table:
+        """The committed records of each ``[start, end)``, each partition's in order.
+
+        An end must be one that the partition has had; a range that is no longer complete is a `TopicChanged`.
+        """
+        wanted = {partition: range_ for partition, range_ in ranges.items() if range_[0] < range_[1]}
+        if not wanted:
+            return NO_RECORDS
+        if not self._free.acquire(timeout=timeout):
+            detail = f"All {CONSUMERS} consumers read other ranges for {timeout:.0f} s."
+            raise TopicSilent(next(iter(wanted))[0], detail=detail)
+        try:
+            consumer = self._idle_consumer() or RangeConsumer(self._settings, self._admin)
+            try:
+                return consumer.read(wanted, timeout)
+            finally:
+                self._idle.append(consumer)
+        finally:
+            self._free.release()
+
+    def close(self) -> None:
+        """Close the consumers; one that reads is waited for, but not long."""
+        deadline = time.monotonic() + CLOSE_SECONDS
+        for _ in range(CONSUMERS):
+            is_free = self._free.acquire(timeout=max(0.0, deadline - time.monotonic()))
+            if is_free and (consumer := self._idle_consumer()) is not None:
+                consumer.close()
+
+    def _idle_consumer(self) -> RangeConsumer | None:
+        with suppress(IndexError):
+            return self._idle.pop()
+        return None
+
+
 def new_consumer(settings: Settings, more: Mapping[str, str | int]) -> Consumer:
     """A consumer that is only ever assigned partitions: its group has no members and commits nothing."""
     return Consumer(
@@ -249,12 +283,15 @@ def new_consumer(settings: Settings, more: Mapping[str, str | int]) -> Consumer:
     )
 
 
-def load_metadata(consumer: Consumer, topics: Iterable[TopicName]) -> None:
+def load_metadata(consumer: Consumer, topics: Iterable[TopicName], timeout: float = METADATA_SECONDS) -> None:
     for topic in topics:
         try:
-            consumer.list_topics(topic, timeout=30)
+            consumer.list_topics(topic, timeout=min(timeout, METADATA_SECONDS))
         except KafkaException as cause:
-            raise translate(f'topic "{topic}" cannot be read', cause) from cause
+            error = translate(f'topic "{topic}" cannot be read', cause)
+            if timeout < METADATA_SECONDS and reported(cause).code() in OUT_OF_REACH:
+                raise TopicSilent(topic, detail=error.detail, hint=error.hint) from cause
+            raise error from cause
 
 
 def partition_of(message: Message) -> Partition:

@@ -7,10 +7,9 @@ from itertools import islice
 
 import pyarrow as pa
 
-from holdfast.errors import KafkaError
 from holdfast.kafka.changes import truncated
 from holdfast.kafka.memory.broker import LogEntry, MemoryBroker
-from holdfast.kafka.port import Fetched
+from holdfast.kafka.port import Fetched, TopicSilent
 from holdfast.kafka.records import NO_RECORDS, RECORDS, Partition
 
 
@@ -96,7 +95,7 @@ class MemoryRanges:
         wanted = {partition: range_ for partition, range_ in ranges.items() if range_[0] < range_[1]}
         with self._broker.request():
             if not self._broker.changed.wait_for(lambda: self._is_stable(wanted), timeout):
-                raise KafkaError(f'topic "{next(iter(wanted))[0]}" cannot be read', detail="A transaction is open.")
+                raise TopicSilent(next(iter(wanted))[0], detail="A transaction is open.")
             return to_arrow(
                 [e for p, (start, end) in wanted.items() for e in self._broker.log(p).committed(start, end)]
             )

@@ -48,7 +48,7 @@ class MemoryKafka:
         self._broker, self._service_id = broker, service_id
         self.poll_limit = poll_limit
         self.topics = MemoryTopics(broker)
-        self.ranges = MemoryRanges(broker)
+        self.ranges = self.push_ranges = self.internal_ranges = MemoryRanges(broker)
 
     @property
     def spark_options(self) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from holdfast.runtime.expressions.physical import arrow_type
 from holdfast.runtime.store.port import ChangeRange, Time
 from holdfast.serving.projection import Projection
 from holdfast.serving.push.cursor import Cursor, Start
-from holdfast.serving.push.query import CursorQuery, PushQuery
+from holdfast.serving.push.query import IDLE_SECONDS, CursorQuery, PushQuery
 from holdfast.serving.push.row_reader import RowReader, SharedRows, with_no_tombstones
 from holdfast.serving.push.stream_reader import OffsetRanges, StreamPosition, StreamReader
 from holdfast.serving.push.table_source import TableChanges
@@ -50,11 +50,16 @@ class StreamPush(PushQuery):
         self._projection, self._relation, self._reader = Projection(bound), bound.relation, reader
         super().__init__([bound.relation.name], self._projection.columns, wakeup, clock, limit=bound.limit)
         self._key = batch_key(bound, self._projection)
+        assert bound.relation.topic is not None
+        self._topic = bound.relation.topic
         self._streams, self._position = streams, start
         self._batch_records = FIRST_OFFSETS
 
     def _pending(self) -> bool:
-        return self._streams.has_more(self._relation, self._position)
+        return self._streams.reads.may_start(self._topic) and self._streams.has_more(self._relation, self._position)
+
+    def seconds_to_wait(self) -> float:
+        return min(super().seconds_to_wait(), self._streams.reads.seconds_to_wait(self._topic) or IDLE_SECONDS)
 
     def _read(self) -> PushBatch | None:
         time, ends = self._streams.visible(self._relation)
@@ -67,10 +72,21 @@ class StreamPush(PushQuery):
             return None
         ordered: OffsetRanges = tuple(sorted(ranges.items()))
         identity = self._streams.identity(self._relation)
-        rows = self._reader.shared((self._key, identity, ordered), lambda: self._rows(ordered))
+        rows = self._shared((self._key, identity, ordered), ordered)
+        if rows is None:
+            return None
         self._position = {**self._position, **{partition: end for partition, (_, end) in ranges.items()}}
         self._time = time if all(self._position[partition] >= end for partition, end in ends.items()) else None
         return self._batch(rows)
+
+    def _shared(self, key: Hashable, ranges: OffsetRanges) -> SharedRows | None:
+        """The rows of ranges; None when they cannot be read now."""
+        rows = self._reader.found(key)
+        if rows is None:
+            with self._streams.reads.turn(self._topic) as may_read:
+                if may_read:
+                    rows = self._reader.shared(key, lambda: self._rows(ranges))
+        return rows
 
     def _rows(self, ranges: OffsetRanges) -> pa.Table:
         rows = self._streams.read(self._relation, ranges)

@@ -35,6 +35,10 @@ class RowReader:
     def shared(self, key: Hashable, compute: Callable[[], pa.Table]) -> SharedRows:
         return self._batches.get(key, lambda: SharedRows(compute()))
 
+    def found(self, key: Hashable) -> SharedRows | None:
+        """The rows of `shared`, if they are cached. Does not wait."""
+        return self._batches.found(key)
+
     def rows(self, projection: Projection, rows: pa.Table) -> pa.Table:
         """Apply the query to current rows."""
         plain = projection.plain_columns()

@@ -32,6 +32,12 @@ class SingleFlight(Generic[T]):
             self._compute(key, found, compute)
         return found.result()
 
+    def found(self, key: Hashable) -> T | None:
+        """The result for `key`, if it is cached. Does not wait."""
+        with self._lock:
+            found = self._results.get(key)
+        return found.result() if found is not None and found.done() and found.exception() is None else None
+
     def _compute(self, key: Hashable, future: Future[T], compute: Callable[[], T]) -> None:
         try:
             future.set_result(compute())

@@ -14,6 +14,7 @@ from holdfast.runtime.serdes.decoder import Decoder
 from holdfast.runtime.spark.views import decoded_view
 from holdfast.runtime.store.port import Store, Time
 from holdfast.serving.push.single_flight import SingleFlight
+from holdfast.serving.push.topic_reads import TopicReads
 
 StreamPosition = Mapping[Partition, int]
 """The next offset to read, per partition."""
@@ -37,9 +38,11 @@ class StreamReader:
         read_time: Callable[[], Time],
         records: Callable[[pa.Table], pa.Table],
         writers: Callable[[ObjectName], Iterable[QueryId]],
+        reads: TopicReads,
     ) -> None:
         self._store, self._admin, self._ranges, self._decoder = store, admin, ranges, decoder
         self._read_time, self._records, self._writers = read_time, records, writers
+        self.reads = reads
         self._decoded: SingleFlight[pa.Table] = SingleFlight(CACHED_BATCHES)
 
     def start(self, stream: CatalogObject, *, earliest: bool) -> StreamPosition:
@@ -67,13 +70,14 @@ class StreamReader:
         return any(m.offset > position.get((m.topic, m.partition), 0) for m in marks if m.topic == stream.topic)
 
     def read(self, stream: CatalogObject, ranges: OffsetRanges) -> pa.Table:
-        """The rows of ranges of a stream's topic, in order."""
+        """The rows of ranges of a stream's topic, in order. In a turn of `reads`."""
 
         def decode() -> pa.Table:
             decoder = Decoder(stream.schema, stream.formats, window=stream.window)
             assert stream.topic is not None
             source = TopicInput(stream.topic, decoder, decoded_view(stream.topic, decoder))
-            rows = self._decoder.decode(source, self._records(self._ranges.read(dict(ranges))))
+            records = self._ranges.read(dict(ranges), timeout=self.reads.timeout(stream.topic))
+            rows = self._decoder.decode(source, self._records(records))
             return rows.sort_by([("part", "ascending"), ("off", "ascending")])
 
         return self._decoded.get((stream.name, self.identity(stream), str(stream.schema), ranges), decode)

@@ -43,3 +43,15 @@ def test_only_the_last_are_kept():
         shared.get(key, lambda key=key: key)
     assert shared.get(1, lambda: 10) == 1
     assert shared.get(2, lambda: 20) == 20
+
+
+def test_what_is_cached_is_found_without_waiting():
+    shared: SingleFlight[int] = SingleFlight(2)
+    assert shared.found("key") is None
+
+    def make() -> int:
+        assert shared.found("key") is None, "it is being computed"
+        return 5
+
+    shared.get("key", make)
+    assert shared.found("key") == 5
