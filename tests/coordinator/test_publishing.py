@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,86 +11,22 @@ import pytest
 
 from holdfast.config import Settings
 from holdfast.coordinator.outbox_batch import OutboxReader
+from holdfast.coordinator.outbox_lane import Turn
 from holdfast.coordinator.publishing import Publishing
 from holdfast.errors import StaleStore, StoreError
-from holdfast.kafka.lane import Lane
-from holdfast.kafka.markers import LANES, Marker, MarkerTopic
-from holdfast.kafka.memory.broker import MemoryBroker
-from holdfast.kafka.memory.kafka import MemoryKafka
+from holdfast.kafka.markers import Marker
 from holdfast.kafka.partitioner import partition_for
-from holdfast.kafka.port import Fenced, TopicSpec
-from holdfast.names import QueryId, ServiceId, TopicName
+from holdfast.kafka.port import Fenced
 from holdfast.runtime.plan.windows import WindowInfo, WindowType
 from holdfast.runtime.store.memory.store import MemoryStore
-from holdfast.runtime.store.port import EndOffset, Layout, Time
-from holdfast.types import Scalar
-from holdfast.wall_clock import WallClock
+from holdfast.runtime.store.port import EndOffset, Time
 
-A, B = TopicName("a"), TopicName("b")
-QUERIES = {QueryId("Q1"): A, QueryId("Q2"): B}
-LAYOUT = Layout((), (Scalar.STRING,))
-
-
-def encode(rows: pa.Table, _store: Any) -> pa.Table:
-    nothing = pa.nulls(rows.num_rows, pa.binary())
-    return pa.table({"key": nothing, "value": rows.column("c0").cast(pa.binary()), "timestamp": rows.column("ts")})
-
-
-class World:
-    """A store with two outboxes and an in-memory Kafka; `publishing` opens the publishing of a server."""
-
-    def __init__(self, settings: Settings, rows: int = 50_000) -> None:
-        self.settings, self.rows = settings, rows
-        self.broker = MemoryBroker()
-        self.kafka = MemoryKafka(self.broker, ServiceId("s"))
-        self.kafka.topics.create(*(TopicSpec(name=topic) for topic in (A, B)))
-        self.store = MemoryStore()
-        self.markers = MarkerTopic(settings, self.kafka)
-        self.fenced: list[Exception] = []
-        self.barriers: dict[TopicName, Time] = {}
-        for query in QUERIES:
-            self.store.create_outbox(query, LAYOUT)
-
-    def commit(self, at: int, **values: list[str]) -> None:
-        stage = self.store.stage()
-        for query, texts in values.items():
-            ts = pa.array([1] * len(texts), pa.int64())
-            stage.enqueue(QueryId(query), pa.table({"c0": texts, "ts": ts}))
-        stage.commit(Time(at))
-
-    def publishing(self) -> Publishing:
-        encoder = SimpleNamespace(encode=encode, window=None)
-        sinks = {query: SimpleNamespace(topic=topic, encoder=encoder) for query, topic in QUERIES.items()}
-        main, retry = (Lane(self.settings, self.kafka, self.markers, n, lambda: None) for n in range(LANES))
-        return Publishing(
-            self.store,
-            (main, retry),
-            self.markers,
-            self.kafka.topics,
-            lambda: sinks,
-            lambda: self.barriers,
-            lambda _query: False,
-            frozenset,
-            WallClock(),
-            transaction_rows=self.rows,
-            ended=self.fenced.append,
-            published=lambda: None,
-        )
-
-    def values(self, topic: TopicName) -> list[bytes | None]:
-        return [record.value for record in self.broker.records(topic)]
+from .outboxes import A, B, Outboxes
 
 
 @pytest.fixture
-def world(settings_without_kafka: Settings) -> World:
-    return World(settings_without_kafka)
-
-
-@pytest.fixture
-def settings_without_kafka(tmp_path: Any) -> Settings:
-    from holdfast.config import load
-
-    return load({"data_dir": tmp_path}, environment={})
+def world(settings: Settings) -> Outboxes:
+    return Outboxes(settings)
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
@@ -100,7 +37,7 @@ def eventually(condition: Callable[[], bool]) -> bool:
 
 
 @pytest.fixture
-def started(world: World) -> Iterator[Publishing]:
+def started(world: Outboxes) -> Iterator[Publishing]:
     publishing = world.publishing()
     publishing.fence()
     publishing.start()
@@ -108,7 +45,7 @@ def started(world: World) -> Iterator[Publishing]:
     publishing.stop()
 
 
-def test_many_ticks_are_one_transaction(world: World) -> None:
+def test_many_ticks_are_one_transaction(world: Outboxes) -> None:
     for at in range(1, 20):
         world.commit(at, Q1=[f"{at}a", f"{at}b"], Q2=[f"{at}c"])
     publishing = world.publishing()
@@ -121,7 +58,7 @@ def test_many_ticks_are_one_transaction(world: World) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
-def test_rows_are_counted_by_outbox_wherever_a_transaction_ends(world: World, limit: int) -> None:
+def test_rows_are_counted_by_outbox_wherever_a_transaction_ends(world: Outboxes, limit: int) -> None:
     world.rows = limit
     world.commit(1, Q1=["1", "2", "3"], Q2=["x"])
     world.commit(2, Q1=["4"], Q2=["y", "z"])
@@ -148,7 +85,7 @@ def test_rows_are_counted_by_outbox_wherever_a_transaction_ends(world: World, li
     assert len(marks) == 1
 
 
-def test_nothing_beyond_a_barrier_is_published(world: World) -> None:
+def test_nothing_beyond_a_barrier_is_published(world: Outboxes) -> None:
     world.barriers[A] = Time(1)
     world.commit(1, Q1=["1"], Q2=["x"])
     world.commit(2, Q1=["2"], Q2=["y"])
@@ -161,9 +98,9 @@ def test_nothing_beyond_a_barrier_is_published(world: World) -> None:
     assert world.values(A) == [b"1", b"2"]
 
 
-def test_the_marker_of_an_abandoned_store_says_nothing(world: World) -> None:
+def test_the_marker_of_an_abandoned_store_says_nothing(world: Outboxes) -> None:
     world.commit(1, Q1=["1"])
-    other = World(world.settings)
+    other = Outboxes(world.settings)
     other.kafka, other.broker, other.markers = world.kafka, world.broker, world.markers
     other.commit(99, Q1=["other"])
     first = other.publishing()
@@ -175,7 +112,7 @@ def test_the_marker_of_an_abandoned_store_says_nothing(world: World) -> None:
     assert world.values(A) == [b"other", b"1"]
 
 
-def test_a_store_that_is_older_than_what_it_published_is_refused(world: World) -> None:
+def test_a_store_that_is_older_than_what_it_published_is_refused(world: Outboxes) -> None:
     """A tick is committed before it is published, so only a copy of an earlier time finds more published."""
     world.commit(2, Q1=["1"])
     producer = world.kafka.producer("test")
@@ -206,7 +143,7 @@ def test_a_windowed_record_is_in_the_partition_of_its_key(type_: WindowType, win
 
 
 def test_a_thread_goes_on_after_any_error_and_shows_it(
-    world: World, started: Publishing, monkeypatch: pytest.MonkeyPatch
+    world: Outboxes, started: Publishing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.worker.FIRST_PAUSE_SECONDS", 0.3)
     pending, failing = world.store.pending, [True]
@@ -225,7 +162,7 @@ def test_a_thread_goes_on_after_any_error_and_shows_it(
     assert eventually(lambda: started.problem is None)
 
 
-def test_a_fenced_server_stops_publishing(world: World, started: Publishing) -> None:
+def test_a_fenced_server_stops_publishing(world: Outboxes, started: Publishing) -> None:
     world.publishing().fence()
     world.commit(1, Q1=["1"])
     started.wake()
@@ -234,7 +171,7 @@ def test_a_fenced_server_stops_publishing(world: World, started: Publishing) -> 
     assert world.values(A) == []
 
 
-def test_what_is_pending_is_published_before_the_end(world: World) -> None:
+def test_what_is_pending_is_published_before_the_end(world: Outboxes) -> None:
     publishing = world.publishing()
     publishing.fence()
     publishing.start()
@@ -243,7 +180,7 @@ def test_what_is_pending_is_published_before_the_end(world: World) -> None:
     assert world.values(A) == [b"1"]
 
 
-def test_publishing_to_a_topic_is_paused_while_it_must_not_change(world: World, started: Publishing) -> None:
+def test_publishing_to_a_topic_is_paused_while_it_must_not_change(world: Outboxes, started: Publishing) -> None:
     with started.paused([A]) as paused:
         assert paused
         world.commit(1, Q1=["1"])
@@ -251,3 +188,28 @@ def test_publishing_to_a_topic_is_paused_while_it_must_not_change(world: World, 
         time.sleep(0.2)
         assert world.values(A) == []
     assert eventually(lambda: world.values(A) == [b"1"])
+
+
+def test_a_waiting_thread_gets_the_turn_before_the_one_that_had_it() -> None:
+    turn, taken, stopping = Turn(), [0], Event()
+
+    def loop() -> None:
+        while not stopping.is_set():
+            with turn:
+                taken[0] += 1
+                time.sleep(0.005)
+
+    thread = Thread(target=loop)
+    thread.start()
+    try:
+        assert eventually(lambda: taken[0] > 0)
+        for _ in range(20):
+            before = taken[0]
+            with turn.within(2.0) as acquired:
+                assert acquired
+                assert taken[0] <= before + 2
+            with turn, turn.within(0.01) as acquired:
+                assert not acquired
+    finally:
+        stopping.set()
+        thread.join()

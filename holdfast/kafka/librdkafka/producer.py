@@ -39,7 +39,7 @@ PROPAGATION_MS = 10_000
 """How long a topic may be missing that was just created, until a record for it is refused."""
 PURGED = (Reported._PURGE_QUEUE, Reported._PURGE_INFLIGHT)
 """Reported for records that a failed transaction drops: never its cause."""
-LASTING = frozenset(
+OF_RECORD = frozenset(
     {
         Reported.MSG_SIZE_TOO_LARGE,
         Reported.INVALID_MSG_SIZE,
@@ -47,6 +47,11 @@ LASTING = frozenset(
         Reported.INVALID_MSG,
         Reported.INVALID_RECORD,
         Reported.INVALID_TIMESTAMP,
+    }
+)
+"""Refusals of a record, or of the records that were sent with it. The topic may take others."""
+LASTING = OF_RECORD | frozenset(
+    {
         Reported.TOPIC_AUTHORIZATION_FAILED,
         Reported.TOPIC_EXCEPTION,
         Reported.POLICY_VIOLATION,
@@ -226,7 +231,12 @@ class TransactionalProducer:
             topic, refused = self._refusal
             reason = translate(f'topic "{topic}" refused a record', refused)
             return RecordRefused(
-                str(reason), topic=topic, lasting=refused.code() in LASTING, detail=reason.detail, hint=reason.hint
+                reason.message,
+                topic=topic,
+                lasting=refused.code() in LASTING,
+                of_record=refused.code() in OF_RECORD,
+                detail=reason.detail,
+                hint=reason.hint,
             )
         translated = translate(problem, cause)
         if error.txn_requires_abort():
