@@ -25,7 +25,7 @@ class Drains:
     def add(self, query: QueryId) -> None:
         """Publish the pending rows of a query that is gone, then forget it."""
         self._queries.add(query)
-        self._publishing.wake()
+        self._publishing.retry(query)
         self.finish()
 
     def finish(self) -> None:

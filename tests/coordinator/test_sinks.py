@@ -343,6 +343,16 @@ def test_a_deleted_topic_fails_all_queries_that_write_to_it(servers: Servers, se
     assert service.health().healthy
 
 
+def test_a_new_query_may_write_to_a_topic_that_was_refused_for_good(servers: Servers, service: Service) -> None:
+    run(service, MANY)
+    refuse(servers, lasting=True)
+    write(servers, "a", 1)
+    servers.broker.refusals.clear()
+    run(service, "INSERT INTO bad WITH (QUERY_ID = 'again') SELECT id, n + 100 AS n, t FROM b;")
+    write(servers, "b", 2)
+    assert {1, 102} <= set(numbers(service, "bad"))
+
+
 def test_a_query_that_skips_records_fails_when_its_topic_is_deleted(servers: Servers, service: Service) -> None:
     [stream, good, bad] = [f"{text.strip()};" for text in SETUP.split(";")[:3]]
     run(service, stream + good)
@@ -356,6 +366,35 @@ def test_a_query_that_skips_records_fails_when_its_topic_is_deleted(servers: Ser
     servers.topics.create(TopicSpec(name=BAD))
     resume(service, "BAD")
     assert numbers(service, "bad") == [1, 2]
+
+
+@pytest.mark.parametrize("statement", ["DROP STREAM bad;", "TERMINATE {};"])
+def test_the_rows_of_a_query_in_error_are_published_when_it_ends(
+    servers: Servers, service: Service, statement: str
+) -> None:
+    run(service, SETUP)
+    refuse(servers, lasting=True)
+    insert(service, 1, 2)
+    assert info(service, "BAD").state == "ERROR"
+    servers.broker.refusals.clear()
+    run(service, statement.format(info(service, "BAD").id))
+    assert numbers(service, "bad") == [1, 2]
+    assert service._store.pending() == []
+    assert service.health().healthy
+
+
+def test_the_rows_of_a_dropped_query_are_given_up_at_once_when_its_topic_takes_none(
+    servers: Servers, service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(service, SETUP)
+    refuse(servers, lasting=True)
+    insert(service, 1, 2)
+    run(service, "DROP STREAM bad;")
+    assert service._store.pending() == []
+    assert service.health().healthy
+    [lost] = [line.getMessage() for line in caplog.records if "rows of a dropped query are lost" in line.getMessage()]
+    assert "rows=2" in lost
+    assert records(service, service.settings.processing_log_topic) == []
 
 
 def test_a_log_row_of_a_skipped_record_outlives_a_restart(servers: Servers) -> None:
