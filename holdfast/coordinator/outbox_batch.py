@@ -17,6 +17,8 @@ from holdfast.runtime.program import Sink
 from holdfast.runtime.serdes.window import unwindowed
 from holdfast.runtime.store.port import PendingRows, SqlReader, Store, Time
 
+BATCH_BYTES = 32_000_000
+"""About how many bytes of rows one transaction takes: they are encoded at once."""
 NO_ROWS = pa.table({name: pa.nulls(0, pa.binary()) for name in ("key", "value", "timestamp")})
 
 Takes = Callable[[QueryId, TopicName], bool]
@@ -59,23 +61,31 @@ class OutboxReader:
         self._split: tuple[PendingRows, pa.Table] | None = None
 
     def next(self, takes: Takes, *, rows: int) -> Batch:
-        """The next rows of outboxes that it `takes`, at most `rows` of them; each outbox's in the order of time."""
+        """The next rows of outboxes that it `takes`, at most `rows` of them; each outbox's in the order of time.
+
+        They are about `BATCH_BYTES` at most, unless a single row is more.
+        """
         parts: list[OutboxRows] = []
         published: dict[QueryId, Time] = {}
+        left = float(BATCH_BYTES)
         for pending, sink in self._eligible(takes):
             first = self._published(pending)
             if first >= pending.rows:
                 published[pending.query] = pending.time
                 continue
-            if rows <= 0:
+            if rows <= 0 or left <= 0:
                 break
             tick = self._rows(pending)
-            count = min(pending.rows - first, rows)
+            row_bytes = max(tick.nbytes / max(tick.num_rows, 1), 1.0)
+            count = min(pending.rows - first, rows, max(int(left / row_bytes), 0 if parts else 1))
             complete = first + count == pending.rows
             self._split = None if complete else (pending, tick)
-            outgoing = Outgoing(sink.topic, self._records(pending.query, sink, tick.slice(first, count)))
-            parts.append(OutboxRows(pending.query, pending.time, first, complete, outgoing))
-            rows -= count
+            if count > 0:
+                outgoing = Outgoing(sink.topic, self._records(pending.query, sink, tick.slice(first, count)))
+                parts.append(OutboxRows(pending.query, pending.time, first, complete, outgoing))
+                rows, left = rows - count, left - count * row_bytes
+            if not complete:
+                break
         return Batch(parts, published)
 
     def oldest(self, takes: Takes) -> QueryId | None:

@@ -10,10 +10,12 @@ import pyarrow as pa
 import pytest
 
 from holdfast.config import Settings
+from holdfast.coordinator import outbox_batch
 from holdfast.coordinator.outbox_batch import OutboxReader
 from holdfast.coordinator.outbox_lane import Turn
 from holdfast.coordinator.publishing import Publishing
 from holdfast.errors import StaleStore, StoreError
+from holdfast.kafka.lane import Lane
 from holdfast.kafka.markers import Marker
 from holdfast.kafka.partitioner import partition_for
 from holdfast.kafka.port import Fenced
@@ -188,6 +190,36 @@ def test_publishing_to_a_topic_is_paused_while_it_must_not_change(world: Outboxe
         time.sleep(0.2)
         assert world.values(A) == []
     assert eventually(lambda: world.values(A) == [b"1"])
+
+
+def transactions(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """Collects how many rows of each outbox a transaction has."""
+    found, publish = list[list[int]](), Lane.publish
+
+    def counted(lane: Lane, store: Any, batch: Any) -> Any:
+        found.append([part.outgoing.rows.num_rows for part in batch])
+        return publish(lane, store, batch)
+
+    monkeypatch.setattr(Lane, "publish", counted)
+    return found
+
+
+def test_wide_rows_take_several_transactions(world: Outboxes, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = transactions(monkeypatch)
+    monkeypatch.setattr(outbox_batch, "BATCH_BYTES", 5_000)
+    wide = [f"{n}{'x' * 990}" for n in range(10)]
+    world.commit(1, Q1=wide, Q2=["a", "b"])
+    world.commit(2, Q1=["y" * 20_000])
+    world.commit(3, Q1=["last"])
+    publishing = world.publishing()
+    publishing.fence()
+    publishing.publish_pending()
+    assert world.values(A) == [value.encode() for value in [*wide, "y" * 20_000, "last"]]
+    assert world.values(B) == [b"a", b"b"]
+    assert sent[:2] == [[4], [4]]
+    assert [1] in sent, "a row that is larger than the limit is alone"
+    assert sum(map(sum, sent)) == 14
+    assert world.store.pending() == []
 
 
 def test_a_waiting_thread_gets_the_turn_before_the_one_that_had_it() -> None:
