@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 
 from holdfast.app import Service
-from holdfast.errors import StoreError
+from holdfast.errors import StoreError, TopicChanged
 from holdfast.kafka.memory.producer import MemoryProducer
 from holdfast.kafka.port import RecordRefused, TopicSpec, TransactionAborted
 from holdfast.names import TopicName
+from holdfast.sql.bind.statement import bind
+from holdfast.sql.read.select import BoundSelect
 from holdfast.sql.syntax.parse import statements
 
 from .running import records, rows, run, states
@@ -411,3 +413,42 @@ def test_a_log_row_of_a_skipped_record_outlives_a_restart(servers: Servers) -> N
     assert numbers(service, "bad") == [2]
     [log] = [value or b"" for _, value in records(service, service.settings.processing_log_topic)]
     assert b"a record was not published" in log
+
+
+def recreate(servers: Servers, service: Service) -> None:
+    """Delete the topic of BAD and create it again, and have the query write to the new one."""
+    servers.broker.delete(BAD)
+    insert(service, 10)
+    assert info(service, "BAD").state == "ERROR"
+    servers.topics.create(TopicSpec(name=BAD))
+    resume(service, "BAD")
+    assert numbers(service, "bad") == [10]
+
+
+def test_a_push_query_ends_when_its_stream_has_another_topic(servers: Servers, service: Service) -> None:
+    run(service, SETUP)
+    bound = bind(next(iter(statements("SELECT n FROM bad EMIT CHANGES;"))).statement, service.catalog, {})
+    assert isinstance(bound, BoundSelect)
+    push = service.push(bound, {})
+    insert(service, 1, 2, 3)
+    while (batch := push.next(0.0)) is not None:
+        assert batch.rows.num_rows
+    recreate(servers, service)
+    with pytest.raises(TopicChanged, match='topic "bad" was truncated or recreated'):
+        push.next(0.0)
+
+
+def test_a_query_does_not_resume_over_a_stream_that_has_another_topic(servers: Servers, service: Service) -> None:
+    """Its position says nothing about the new topic, whose first records it would leave out."""
+    run(service, SETUP + "CREATE STREAM later WITH (KAFKA_TOPIC = 'later') AS SELECT id, n * 10 AS n FROM bad;")
+    insert(service, 1, 2, 3)
+    later = info(service, "LATER").id
+    run(service, f"PAUSE {later};")
+    recreate(servers, service)
+    run(service, f"RESUME {later};")
+    stopped = info(service, "LATER")
+    assert stopped.state == "ERROR"
+    assert 'topic "bad" was truncated or recreated' in stopped.reason
+    run(service, "DROP STREAM later; CREATE STREAM again WITH (KAFKA_TOPIC = 'again') AS SELECT id, n FROM bad;")
+    insert(service, 11)
+    assert numbers(service, "again") == [10, 11]
