@@ -187,6 +187,19 @@ def test_a_record_that_is_too_large_names_its_topic_and_the_lane_goes_on(lanes, 
     assert markers.read(STORE) == {QUERY: marker(1, 1), OTHER: marker(1, 1)}
 
 
+def test_a_refusal_is_known_while_further_records_are_produced(lanes, new_topic):
+    """Brokers refuse the first records of a large transaction before its last ones are queued."""
+    topic = new_topic(**{"max.message.bytes": "1000"})
+    client = lanes()._producer
+    client.begin()
+    client.produce(topic, os.urandom(100_000), b"k")
+    time.sleep(2)
+    with pytest.raises(RecordRefused) as raised:
+        client.produce(topic, b"small", b"k")
+    assert (raised.value.topic, raised.value.of_record) == (topic, True)
+    client.recover()
+
+
 @pytest.mark.parametrize("was_written", [False, True])
 def test_after_a_topic_that_is_gone_the_lane_goes_on(lanes, admin, ranges, new_topic, monkeypatch, was_written):
     monkeypatch.setattr(producer, "PROPAGATION_MS", 1_000)

@@ -35,6 +35,8 @@ STALL_SECONDS = 15.0
 PAUSE_SECONDS = 0.1
 """Between two attempts of a call that fails at once; doubles up to `LONGEST_PAUSE_SECONDS`."""
 LONGEST_PAUSE_SECONDS = 5.0
+REPORT_SECONDS = 5.0
+"""How long the report of a refused record may take, once the transaction has failed."""
 PROPAGATION_MS = 10_000
 """How long a topic may be missing that was just created, until a record for it is refused."""
 PURGED = (Reported._PURGE_QUEUE, Reported._PURGE_INFLIGHT)
@@ -147,6 +149,8 @@ class TransactionalProducer:
             except KafkaException as cause:
                 if reported(cause).code() in LASTING:
                     self._refusal = (topic, reported(cause))
+                elif reported(cause).code() == Reported._STATE:
+                    self._await_refusal()
                 raise self._failed(f'topic "{topic}" cannot be written', cause) from cause
 
     def flush(self) -> None:
@@ -220,6 +224,15 @@ class TransactionalProducer:
                 detail=f"The brokers took those of other topics, and none of its in {STALL_SECONDS:.0f} s.",
                 hint="Check that its partitions have a leader and enough replicas in sync.",
             )
+
+    def _await_refusal(self) -> None:
+        """Wait for the delivery report of the record that failed the transaction while others were being queued."""
+        deadline = monotonic() + REPORT_SECONDS
+        while self._refusal is None and monotonic() < deadline:
+            try:
+                self._producer.poll(PAUSE_SECONDS)
+            except (KafkaException, SystemError):
+                return
 
     def _failed(self, problem: str, cause: KafkaException) -> KafkaError:
         """The error of a call that failed. The producer must not be used any more."""
