@@ -235,13 +235,16 @@ def test_a_waiting_thread_gets_the_turn_before_the_one_that_had_it() -> None:
     thread.start()
     try:
         assert eventually(lambda: taken[0] > 0)
+        overtaken = 0
         for _ in range(20):
+            time.sleep(0.01)
             before = taken[0]
             with turn.within(2.0) as acquired:
                 assert acquired
-                assert taken[0] <= before + 2
-            with turn, turn.within(0.01) as acquired:
-                assert not acquired
+                overtaken += taken[0] - before
+        assert overtaken < 20, "a lock alone lets the other thread in about 50 times"
+        with turn, turn.within(0.01) as acquired:
+            assert not acquired
     finally:
         stopping.set()
         thread.join()
