@@ -1,5 +1,6 @@
 """Refusals of a topic or of a record: what stops, what is skipped, and what goes on."""
 
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pytest
 from holdfast.config import Settings
 from holdfast.coordinator import processing_log
 from holdfast.coordinator.publishing import Publishing
+from holdfast.errors import KafkaError
 from holdfast.kafka.lane import Lane
 from holdfast.kafka.memory.topics import MemoryTopics
 from holdfast.kafka.port import RecordRefused
@@ -265,3 +267,78 @@ def test_the_retry_lane_asks_for_no_ends_of_topics_that_it_gave_back(
     publishing.publish_pending()
     assert world.values(B) == [b"x"]
     assert A not in asked
+
+
+class Killed(Exception):
+    """The process ends before or after a transaction."""
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_row_is_published_once_in_order_or_logged_as_skipped(
+    world: Outboxes, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Whatever is refused, resumed, in doubt and killed. Q1 skips refused records, the other queries fail."""
+    random = Random(seed)
+    world.rows = random.choice([1, 2, 3, 50])
+    world.skips.add(Q1)
+    committed: dict[str, list[str]] = {query: [] for query in QUERIES}
+    logged: set[tuple[int, int]] = set()
+    kills, publish = [0.0], Lane.publish
+
+    def killed(lane: Lane, store: Any, batch: Any) -> Any:
+        if random.random() < kills[0]:
+            raise Killed
+        ends = publish(lane, store, batch)
+        if random.random() < kills[0]:
+            raise random.choice([Killed, KafkaError("the answer is lost")])
+        return ends
+
+    monkeypatch.setattr(Lane, "publish", killed)
+    publishing = start(world)
+
+    def step() -> Publishing:
+        try:
+            publishing.publish_pending()
+        except Killed:
+            return start(world)
+        except KafkaError:
+            pass
+        return publishing
+
+    sizes: dict[tuple[int, int], str] = {}
+    for time in range(1, 40):
+        rows = {}
+        for query in random.sample(sorted(QUERIES), random.randint(0, 3)):
+            texts = [f"{query}-{time}-{n}{random.choice(['', '', '', LARGE])}" for n in range(random.randint(1, 4))]
+            rows[query], committed[query] = texts, committed[query] + texts
+            if query == Q1:
+                sizes |= {(time, n): text for n, text in enumerate(texts)}
+        world.commit(time, **rows)
+        world.broker.topics[A].config = random.choice([{}, {"max.message.bytes": "100"}])
+        world.broker.refusals.clear()
+        if random.random() < 0.2:
+            topic = random.choice([A, B])
+            world.broker.refusals[topic] = RecordRefused("no", topic=topic, lasting=random.random() < 0.5)
+        kills[0] = random.choice([0.0, 0.2])
+        publishing = step()
+        if random.random() < 0.3:
+            publishing.retry(random.choice(sorted(QUERIES)))
+        if random.random() < 0.3:
+            skipped = publishing.skipped()
+            logged |= {(record.time, record.row) for record in skipped}
+            publishing.logged(skipped)
+        world.clock.advance(random.choice([0.0, 5.0, 40.0]))
+
+    kills[0], world.broker.topics[A].config = 0.0, {}
+    world.broker.refusals.clear()
+    for query in QUERIES:
+        publishing.retry(query)
+    publishing.publish_pending()
+    assert (world.store.pending(), publishing.problem) == ([], None)
+    logged |= {(record.time, record.row) for record in publishing.skipped()}
+    missing = {sizes[at] for at in logged}
+    assert all(LARGE in text for text in missing)
+    for query, topic in QUERIES.items():
+        written = [(value or b"").decode() for value in world.values(topic)]
+        of_query = [text for text in written if text.startswith(f"{query}-")]
+        assert of_query == [text for text in committed[query] if text not in missing]
