@@ -7,11 +7,25 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import backfill, holds, http_server, indexes, language, latency, memory, store, subscribe
+from bench import (
+    backfill,
+    holds,
+    http_server,
+    indexes,
+    language,
+    latency,
+    memory,
+    publishing,
+    store,
+    subscribe,
+    ticks,
+)
 
 PARTS = {
     "backfill": backfill.measure,
     "latency": latency.measure,
+    "ticks": ticks.measure,
+    "publishing": publishing.measure,
     "language": language.measure,
     "store": store.measure,
     "http": http_server.measure,

@@ -25,7 +25,7 @@ class Drains:
     def add(self, query: QueryId) -> None:
         """Publish the pending rows of a query that is gone, then forget it."""
         self._queries.add(query)
-        self._publishing.wake()
+        self._publishing.retry(query)
         self.finish()
 
     def finish(self) -> None:
@@ -77,5 +77,4 @@ class Drains:
         self._store.drop_outbox(query)
         self._store.forget_query(query)
         self._sink_records.forget(query)
-        if sink is not None and not any(other.topic == sink.topic for other in self._sink_records.all().values()):
-            self._publishing.unblock(sink.topic)
+        self._publishing.forget(query, None if sink is None else sink.topic)

@@ -1,6 +1,6 @@
 """Batches of pending rows: what one Kafka transaction publishes of some outboxes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +16,13 @@ from holdfast.names import QueryId, TopicName
 from holdfast.runtime.program import Sink
 from holdfast.runtime.serdes.window import unwindowed
 from holdfast.runtime.store.port import PendingRows, SqlReader, Store, Time
+
+BATCH_BYTES = 32_000_000
+"""About how many bytes of rows one transaction takes: they are encoded at once."""
+NO_ROWS = pa.table({name: pa.nulls(0, pa.binary()) for name in ("key", "value", "timestamp")})
+
+Takes = Callable[[QueryId, TopicName], bool]
+"""Chooses outboxes, by query and sink topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,29 +60,60 @@ class OutboxReader:
         self._partitions: dict[TopicName, int] = {}
         self._split: tuple[PendingRows, pa.Table] | None = None
 
-    def next(self, takes: Callable[[TopicName], bool], *, rows: int) -> Batch:
-        """The next rows for topics that it `takes`, at most `rows` of them; each outbox's in the order of time."""
+    def next(self, takes: Takes, *, rows: int) -> Batch:
+        """The next rows of outboxes that it `takes`, at most `rows` of them; each outbox's in the order of time.
+
+        They are about `BATCH_BYTES` at most, unless a single row is more.
+        """
         parts: list[OutboxRows] = []
         published: dict[QueryId, Time] = {}
-        sinks, barriers = self._sinks(), self._barriers()
-        for pending in self._store.pending():
-            sink = sinks.get(pending.query)
-            if sink is None or not takes(sink.topic) or pending.time > barriers.get(sink.topic, pending.time):
-                continue
+        left = float(BATCH_BYTES)
+        for pending, sink in self._eligible(takes):
             first = self._published(pending)
             if first >= pending.rows:
                 published[pending.query] = pending.time
-            elif rows > 0:
-                part = self._part(pending, sink, first, min(rows, pending.rows - first))
-                rows -= part.outgoing.rows.num_rows
-                parts.append(part)
-            else:
+                continue
+            if rows <= 0 or left <= 0:
+                break
+            tick = self._rows(pending)
+            row_bytes = max(tick.nbytes / max(tick.num_rows, 1), 1.0)
+            count = min(pending.rows - first, rows, max(int(left / row_bytes), 0 if parts else 1))
+            complete = first + count == pending.rows
+            self._split = None if complete else (pending, tick)
+            if count > 0:
+                outgoing = Outgoing(sink.topic, self._records(pending.query, sink, tick.slice(first, count)))
+                parts.append(OutboxRows(pending.query, pending.time, first, complete, outgoing))
+                rows, left = rows - count, left - count * row_bytes
+            if not complete:
                 break
         return Batch(parts, published)
+
+    def oldest(self, takes: Takes) -> QueryId | None:
+        """The query with the oldest pending rows, of outboxes that it `takes`."""
+        return next((pending.query for pending, _ in self._eligible(takes)), None)
+
+    def first_row(self, query: QueryId) -> OutboxRows | None:
+        """The next row of an outbox, to be skipped: it is not encoded."""
+        for pending, sink in self._eligible(lambda each, _topic: each == query):
+            first = self._published(pending)
+            if first < pending.rows:
+                nothing = Outgoing(sink.topic, NO_ROWS)
+                return OutboxRows(query, pending.time, first, first + 1 == pending.rows, nothing, skipped=1)
+        return None
 
     def forget_partitions(self) -> None:
         """A topic may have been created again with another number of partitions."""
         self._partitions.clear()
+
+    def _eligible(self, takes: Takes) -> Iterator[tuple[PendingRows, Sink]]:
+        """What is pending and may be published now, oldest first."""
+        sinks, barriers = self._sinks(), self._barriers()
+        for pending in self._store.pending():
+            sink = sinks.get(pending.query)
+            if sink is None or pending.time > barriers.get(sink.topic, pending.time):
+                continue
+            if takes(pending.query, sink.topic):
+                yield pending, sink
 
     def _published(self, pending: PendingRows) -> int:
         """How many of the rows are published."""
@@ -84,11 +122,9 @@ class OutboxReader:
             return 0
         return marker.rows if marker.time == pending.time else pending.rows
 
-    def _part(self, pending: PendingRows, sink: Sink, first: int, count: int) -> OutboxRows:
-        complete = first + count == pending.rows
-        rows = self._rows(pending, is_split=not complete).slice(first, count)
+    def _records(self, query: QueryId, sink: Sink, rows: pa.Table) -> pa.Table:
         try:
-            records = self._with_partitions(sink, sink.encoder.encode(rows, self._store))
+            return self._with_partitions(sink, sink.encoder.encode(rows, self._store))
         except TopicProblem as problem:
             raise RecordRefused(
                 problem.message, topic=sink.topic, lasting=problem.lasting, detail=problem.detail, hint=problem.hint
@@ -97,22 +133,19 @@ class OutboxReader:
             raise
         except Exception as error:
             raise RecordRefused(
-                f"rows of query {pending.query} cannot be encoded",
+                f"rows of query {query} cannot be encoded",
                 topic=sink.topic,
                 lasting=True,
+                of_record=True,
                 detail=f"{type(error).__name__}: {error}",
             ) from error
-        return OutboxRows(pending.query, pending.time, first, complete, Outgoing(sink.topic, records))
 
-    def _rows(self, pending: PendingRows, *, is_split: bool) -> pa.Table:
+    def _rows(self, pending: PendingRows) -> pa.Table:
         """The rows of a tick; those of one that takes several transactions are read once."""
         split = self._split  # The other lane may replace it.
         if split is not None and split[0] == pending:
-            rows = split[1]
-        else:
-            rows = self._store.pending_rows(pending.query, pending.time)
-        self._split = (pending, rows) if is_split else None
-        return rows
+            return split[1]
+        return self._store.pending_rows(pending.query, pending.time)
 
     def _with_partitions(self, sink: Sink, records: pa.Table) -> pa.Table:
         """Records of a windowed topic with the partition of their inner key, as Kafka Streams chooses it."""

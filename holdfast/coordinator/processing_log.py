@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from holdfast.catalog.objects import Stream
 from holdfast.config import Settings
-from holdfast.coordinator.publishing import SkippedRecord
+from holdfast.coordinator.skipped_records import SkippedRecord
 from holdfast.names import ObjectName, QueryId
 from holdfast.runtime.expressions.parse import parse_schema
 from holdfast.runtime.outcome import Outcome, Undecodable
@@ -69,9 +69,9 @@ class Count:
 
 def refused(skipped: Sequence[SkippedRecord], now_ms: int) -> pa.Table:
     """The log rows for records that a sink topic refused."""
-    counted = Counter(skipped)
+    counted = Counter((record.query, record.reason) for record in skipped)
     counts = [
-        Count(record.query, f"a record was not published: {record.reason}", total) for record, total in counted.items()
+        Count(query, f"a record was not published: {reason}", total) for (query, reason), total in counted.items()
     ]
     return _counts(counts, now_ms)
 

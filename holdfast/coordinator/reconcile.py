@@ -138,7 +138,7 @@ class Reconciler:
                 if not paused:
                     raise KafkaError(f"query {query} cannot be replaced while its rows are being published")
                 self._starter.start(query, build, topics=topics, latest=latest)
-            self._publishing.retry(query)
+        self._publishing.retry(query)
         self._queries.define(query, definition)
 
     def _remove_dropped(self, catalog: Catalog) -> None:

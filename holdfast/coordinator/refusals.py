@@ -26,12 +26,14 @@ class Refusals:
 
     def settle(self) -> None:
         """Between ticks."""
-        for query, reason in self._publishing.take_failures().items():
+        for query, reason in self._publishing.failures().items():
             if not self._drains.fail(query, reason):
                 self._freezer.fail(query, f"{reason} Then PAUSE and RESUME the query.")
-        if skipped := self._publishing.take_skipped():
+            self._publishing.failed(query)
+        if skipped := self._publishing.skipped():
             stage = self._store.stage()
             stage.enqueue(processing_log.QUERY, processing_log.refused(skipped, self._clock.now_ms()))
             self._commit.commit(stage)
+            self._publishing.logged(skipped)
         self._drains.finish()
         self._freezer.resolve()

@@ -5,7 +5,7 @@ are published.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -33,11 +33,6 @@ class OutboxRows:
 
     def marker(self, store: StoreId) -> Marker:
         return Marker(self.time, self.first + self.outgoing.rows.num_rows + self.skipped, store)
-
-    def without_rows(self) -> "OutboxRows":
-        """The same part with its rows skipped."""
-        rows = self.outgoing.rows
-        return replace(self, outgoing=Outgoing(self.outgoing.topic, rows.slice(0, 0)), skipped=rows.num_rows)
 
 
 class Lane:

@@ -37,13 +37,24 @@ class TransactionAborted(KafkaError):
 
 
 class RecordRefused(TransactionAborted):
-    """A topic did not take a record, which aborted the transaction."""
+    """A topic did not take a record, which aborted the transaction.
+
+    `of_record` says that the record is the reason: the topic may take others. Otherwise it takes none, as an aborted
+    transaction without a refused record may also mean.
+    """
 
     def __init__(
-        self, message: str, *, topic: TopicName, lasting: bool, detail: str | None = None, hint: str | None = None
+        self,
+        message: str,
+        *,
+        topic: TopicName,
+        lasting: bool,
+        of_record: bool = False,
+        detail: str | None = None,
+        hint: str | None = None,
     ) -> None:
         super().__init__(message, lasting=lasting, detail=detail, hint=hint)
-        self.topic = topic
+        self.topic, self.of_record = topic, of_record
 
 
 class TopicProblem(KafkaError):

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,88 +10,27 @@ import pyarrow as pa
 import pytest
 
 from holdfast.config import Settings
+from holdfast.coordinator import outbox_batch
 from holdfast.coordinator.outbox_batch import OutboxReader
+from holdfast.coordinator.outbox_lane import Turn
 from holdfast.coordinator.publishing import Publishing
 from holdfast.errors import KafkaError, StaleStore, StoreError
 from holdfast.kafka.lane import Lane, OutboxRows
-from holdfast.kafka.markers import LANES, Marker, MarkerTopic
-from holdfast.kafka.memory.broker import MemoryBroker
-from holdfast.kafka.memory.kafka import MemoryKafka
+from holdfast.kafka.markers import Marker
 from holdfast.kafka.partitioner import partition_for
-from holdfast.kafka.port import Fenced, TopicSpec
+from holdfast.kafka.port import Fenced
 from holdfast.kafka.records import Partition
-from holdfast.names import QueryId, ServiceId, StoreId, TopicName
+from holdfast.names import QueryId, StoreId
 from holdfast.runtime.plan.windows import WindowInfo, WindowType
 from holdfast.runtime.store.memory.store import MemoryStore
-from holdfast.runtime.store.port import EndOffset, Layout, Time
-from holdfast.types import Scalar
-from holdfast.wall_clock import WallClock
+from holdfast.runtime.store.port import EndOffset, Time
 
-A, B = TopicName("a"), TopicName("b")
-QUERIES = {QueryId("Q1"): A, QueryId("Q2"): B}
-LAYOUT = Layout((), (Scalar.STRING,))
-
-
-def encode(rows: pa.Table, _store: Any) -> pa.Table:
-    nothing = pa.nulls(rows.num_rows, pa.binary())
-    return pa.table({"key": nothing, "value": rows.column("c0").cast(pa.binary()), "timestamp": rows.column("ts")})
-
-
-class World:
-    """A store with two outboxes and an in-memory Kafka; `publishing` opens the publishing of a server."""
-
-    def __init__(self, settings: Settings, rows: int = 50_000) -> None:
-        self.settings, self.rows = settings, rows
-        self.broker = MemoryBroker()
-        self.kafka = MemoryKafka(self.broker, ServiceId("s"))
-        self.kafka.topics.create(*(TopicSpec(name=topic) for topic in (A, B)))
-        self.store = MemoryStore()
-        self.markers = MarkerTopic(settings, self.kafka)
-        self.fenced: list[Exception] = []
-        self.barriers: dict[TopicName, Time] = {}
-        for query in QUERIES:
-            self.store.create_outbox(query, LAYOUT)
-
-    def commit(self, at: int, **values: list[str]) -> None:
-        stage = self.store.stage()
-        for query, texts in values.items():
-            ts = pa.array([1] * len(texts), pa.int64())
-            stage.enqueue(QueryId(query), pa.table({"c0": texts, "ts": ts}))
-        stage.commit(Time(at))
-
-    def publishing(self, lane: type[Lane] = Lane) -> Publishing:
-        encoder = SimpleNamespace(encode=encode, window=None)
-        sinks = {query: SimpleNamespace(topic=topic, encoder=encoder) for query, topic in QUERIES.items()}
-        main, retry = (lane(self.settings, self.kafka, self.markers, n, lambda: None) for n in range(LANES))
-        return Publishing(
-            self.store,
-            (main, retry),
-            self.markers,
-            self.kafka.topics,
-            lambda: sinks,
-            lambda: self.barriers,
-            lambda _query: False,
-            frozenset,
-            WallClock(),
-            transaction_rows=self.rows,
-            ended=self.fenced.append,
-            published=lambda: None,
-        )
-
-    def values(self, topic: TopicName) -> list[bytes | None]:
-        return [record.value for record in self.broker.records(topic)]
+from .outboxes import A, B, Outboxes
 
 
 @pytest.fixture
-def world(settings_without_kafka: Settings) -> World:
-    return World(settings_without_kafka)
-
-
-@pytest.fixture
-def settings_without_kafka(tmp_path: Any) -> Settings:
-    from holdfast.config import load
-
-    return load({"data_dir": tmp_path}, environment={})
+def world(settings: Settings) -> Outboxes:
+    return Outboxes(settings)
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
@@ -101,7 +41,7 @@ def eventually(condition: Callable[[], bool]) -> bool:
 
 
 @pytest.fixture
-def started(world: World) -> Iterator[Publishing]:
+def started(world: Outboxes) -> Iterator[Publishing]:
     publishing = world.publishing()
     publishing.fence()
     publishing.start()
@@ -109,7 +49,7 @@ def started(world: World) -> Iterator[Publishing]:
     publishing.stop()
 
 
-def test_many_ticks_are_one_transaction(world: World) -> None:
+def test_many_ticks_are_one_transaction(world: Outboxes) -> None:
     for at in range(1, 20):
         world.commit(at, Q1=[f"{at}a", f"{at}b"], Q2=[f"{at}c"])
     publishing = world.publishing()
@@ -122,7 +62,7 @@ def test_many_ticks_are_one_transaction(world: World) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 100])
-def test_rows_are_counted_by_outbox_wherever_a_transaction_ends(world: World, limit: int) -> None:
+def test_rows_are_counted_by_outbox_wherever_a_transaction_ends(world: Outboxes, limit: int) -> None:
     world.rows = limit
     world.commit(1, Q1=["1", "2", "3"], Q2=["x"])
     world.commit(2, Q1=["4"], Q2=["y", "z"])
@@ -164,7 +104,7 @@ class Lagging(Lane):
         return dict.fromkeys(super().recover(store), Marker(Time(1), 0, store))
 
 
-def test_a_marker_that_is_older_than_a_known_one_does_not_replace_it(world: World) -> None:
+def test_a_marker_that_is_older_than_a_known_one_does_not_replace_it(world: Outboxes) -> None:
     world.rows = 1
     world.commit(1, Q1=["1", "2", "3"])
     publishing = world.publishing(Lagging)
@@ -177,7 +117,7 @@ def test_a_marker_that_is_older_than_a_known_one_does_not_replace_it(world: Worl
     assert world.store.pending() == []
 
 
-def test_nothing_beyond_a_barrier_is_published(world: World) -> None:
+def test_nothing_beyond_a_barrier_is_published(world: Outboxes) -> None:
     world.barriers[A] = Time(1)
     world.commit(1, Q1=["1"], Q2=["x"])
     world.commit(2, Q1=["2"], Q2=["y"])
@@ -190,9 +130,9 @@ def test_nothing_beyond_a_barrier_is_published(world: World) -> None:
     assert world.values(A) == [b"1", b"2"]
 
 
-def test_the_marker_of_an_abandoned_store_says_nothing(world: World) -> None:
+def test_the_marker_of_an_abandoned_store_says_nothing(world: Outboxes) -> None:
     world.commit(1, Q1=["1"])
-    other = World(world.settings)
+    other = Outboxes(world.settings)
     other.kafka, other.broker, other.markers = world.kafka, world.broker, world.markers
     other.commit(99, Q1=["other"])
     first = other.publishing()
@@ -204,7 +144,7 @@ def test_the_marker_of_an_abandoned_store_says_nothing(world: World) -> None:
     assert world.values(A) == [b"other", b"1"]
 
 
-def test_a_store_that_is_older_than_what_it_published_is_refused(world: World) -> None:
+def test_a_store_that_is_older_than_what_it_published_is_refused(world: Outboxes) -> None:
     """A tick is committed before it is published, so only a copy of an earlier time finds more published."""
     world.commit(2, Q1=["1"])
     producer = world.kafka.producer("test")
@@ -235,7 +175,7 @@ def test_a_windowed_record_is_in_the_partition_of_its_key(type_: WindowType, win
 
 
 def test_a_thread_goes_on_after_any_error_and_shows_it(
-    world: World, started: Publishing, monkeypatch: pytest.MonkeyPatch
+    world: Outboxes, started: Publishing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.worker.FIRST_PAUSE_SECONDS", 0.3)
     pending, failing = world.store.pending, [True]
@@ -254,7 +194,7 @@ def test_a_thread_goes_on_after_any_error_and_shows_it(
     assert eventually(lambda: started.problem is None)
 
 
-def test_a_fenced_server_stops_publishing(world: World, started: Publishing) -> None:
+def test_a_fenced_server_stops_publishing(world: Outboxes, started: Publishing) -> None:
     world.publishing().fence()
     world.commit(1, Q1=["1"])
     started.wake()
@@ -263,7 +203,7 @@ def test_a_fenced_server_stops_publishing(world: World, started: Publishing) -> 
     assert world.values(A) == []
 
 
-def test_what_is_pending_is_published_before_the_end(world: World) -> None:
+def test_what_is_pending_is_published_before_the_end(world: Outboxes) -> None:
     publishing = world.publishing()
     publishing.fence()
     publishing.start()
@@ -272,7 +212,7 @@ def test_what_is_pending_is_published_before_the_end(world: World) -> None:
     assert world.values(A) == [b"1"]
 
 
-def test_publishing_to_a_topic_is_paused_while_it_must_not_change(world: World, started: Publishing) -> None:
+def test_publishing_to_a_topic_is_paused_while_it_must_not_change(world: Outboxes, started: Publishing) -> None:
     with started.paused([A]) as paused:
         assert paused
         world.commit(1, Q1=["1"])
@@ -280,3 +220,61 @@ def test_publishing_to_a_topic_is_paused_while_it_must_not_change(world: World, 
         time.sleep(0.2)
         assert world.values(A) == []
     assert eventually(lambda: world.values(A) == [b"1"])
+
+
+def transactions(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """Collects how many rows of each outbox a transaction has."""
+    found, publish = list[list[int]](), Lane.publish
+
+    def counted(lane: Lane, store: Any, batch: Any) -> Any:
+        found.append([part.outgoing.rows.num_rows for part in batch])
+        return publish(lane, store, batch)
+
+    monkeypatch.setattr(Lane, "publish", counted)
+    return found
+
+
+def test_wide_rows_take_several_transactions(world: Outboxes, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = transactions(monkeypatch)
+    monkeypatch.setattr(outbox_batch, "BATCH_BYTES", 5_000)
+    wide = [f"{n}{'x' * 990}" for n in range(10)]
+    world.commit(1, Q1=wide, Q2=["a", "b"])
+    world.commit(2, Q1=["y" * 20_000])
+    world.commit(3, Q1=["last"])
+    publishing = world.publishing()
+    publishing.fence()
+    publishing.publish_pending()
+    assert world.values(A) == [value.encode() for value in [*wide, "y" * 20_000, "last"]]
+    assert world.values(B) == [b"a", b"b"]
+    assert sent[:2] == [[4], [4]]
+    assert [1] in sent, "a row that is larger than the limit is alone"
+    assert sum(map(sum, sent)) == 14
+    assert world.store.pending() == []
+
+
+def test_a_waiting_thread_gets_the_turn_before_the_one_that_had_it() -> None:
+    turn, taken, stopping = Turn(), [0], Event()
+
+    def loop() -> None:
+        while not stopping.is_set():
+            with turn:
+                taken[0] += 1
+                time.sleep(0.005)
+
+    thread = Thread(target=loop)
+    thread.start()
+    try:
+        assert eventually(lambda: taken[0] > 0)
+        overtaken = 0
+        for _ in range(20):
+            time.sleep(0.01)
+            before = taken[0]
+            with turn.within(2.0) as acquired:
+                assert acquired
+                overtaken += taken[0] - before
+        assert overtaken < 20, "a lock alone lets the other thread in about 50 times"
+        with turn, turn.within(0.01) as acquired:
+            assert not acquired
+    finally:
+        stopping.set()
+        thread.join()

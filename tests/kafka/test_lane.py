@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -126,7 +127,7 @@ def test_an_outbox_has_the_latest_of_its_markers_whichever_lane_wrote_it(lanes, 
 def test_skipped_rows_are_in_the_marker_and_not_in_the_topic(lanes, markers, admin, ranges, new_topic):
     topic = new_topic()
     lane = lanes()
-    lane.publish(STORE, [part(topic, rows(b"refused")).without_rows()])
+    lane.publish(STORE, [replace(part(topic, rows()), skipped=1)])
     lane.publish(STORE, [part(topic, rows(b"next"), at=2)])
     assert everything(admin, ranges, topic)["value"].to_pylist() == [b"next"]
     assert markers.read(STORE) == {QUERY: marker(2, 1)}
@@ -176,7 +177,7 @@ def test_a_record_that_is_too_large_names_its_topic_and_the_lane_goes_on(lanes, 
     batch = [part(healthy, rows(b"good"), query=OTHER), part(small, rows(b"small", os.urandom(100_000)))]
     with pytest.raises(RecordRefused) as raised:
         lane.publish(STORE, batch)
-    assert (raised.value.topic, raised.value.lasting) == (small, True)
+    assert (raised.value.topic, raised.value.lasting, raised.value.of_record) == (small, True, True)
     assert "large" in (raised.value.detail or "").lower()
     assert lane.recover(STORE) == {}
     lane.publish(STORE, [batch[0]])
@@ -184,6 +185,19 @@ def test_a_record_that_is_too_large_names_its_topic_and_the_lane_goes_on(lanes, 
     assert everything(admin, ranges, small)["value"].to_pylist() == [b"small"]
     assert everything(admin, ranges, healthy)["value"].to_pylist() == [b"good"]
     assert markers.read(STORE) == {QUERY: marker(1, 1), OTHER: marker(1, 1)}
+
+
+def test_a_refusal_is_known_while_further_records_are_produced(lanes, new_topic):
+    """Brokers refuse the first records of a large transaction before its last ones are queued."""
+    topic = new_topic(**{"max.message.bytes": "1000"})
+    client = lanes()._producer
+    client.begin()
+    client.produce(topic, os.urandom(100_000), b"k")
+    time.sleep(2)
+    with pytest.raises(RecordRefused) as raised:
+        client.produce(topic, b"small", b"k")
+    assert (raised.value.topic, raised.value.of_record) == (topic, True)
+    client.recover()
 
 
 @pytest.mark.parametrize("was_written", [False, True])

@@ -20,6 +20,7 @@ from holdfast.coordinator.publishing import Publishing
 from holdfast.coordinator.queries import collections
 from holdfast.coordinator.read_limits import SILENT_SECONDS, Ends, Partition, ReadLimits, aligned
 from holdfast.coordinator.uppers import Uppers
+from holdfast.kafka.changes import check_positions
 from holdfast.kafka.port import Kafka
 from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.runtime.dataflow import Dataflow
@@ -199,6 +200,7 @@ class BackfillSlices:
         sinks = {source.topic for source in sources.values()}
         published = as_ends(self._store.published_ends())
         ends = {p: end for p, end in published.items() if p[0] in sinks}
+        check_positions(self._kafka.topics, positions, ends)
         starts = self._above_floor(self._starts(positions, ends), ends)
         beside = {p: end for p, end in remap.items() if p[0] in topics}
         starts, ends = {**starts, **self._starts(positions, beside)}, {**ends, **beside}

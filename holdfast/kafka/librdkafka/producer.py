@@ -35,11 +35,13 @@ STALL_SECONDS = 15.0
 PAUSE_SECONDS = 0.1
 """Between two attempts of a call that fails at once; doubles up to `LONGEST_PAUSE_SECONDS`."""
 LONGEST_PAUSE_SECONDS = 5.0
+REPORT_SECONDS = 5.0
+"""How long the report of a refused record may take, once the transaction has failed."""
 PROPAGATION_MS = 10_000
 """How long a topic may be missing that was just created, until a record for it is refused."""
 PURGED = (Reported._PURGE_QUEUE, Reported._PURGE_INFLIGHT)
 """Reported for records that a failed transaction drops: never its cause."""
-LASTING = frozenset(
+OF_RECORD = frozenset(
     {
         Reported.MSG_SIZE_TOO_LARGE,
         Reported.INVALID_MSG_SIZE,
@@ -47,6 +49,11 @@ LASTING = frozenset(
         Reported.INVALID_MSG,
         Reported.INVALID_RECORD,
         Reported.INVALID_TIMESTAMP,
+    }
+)
+"""Refusals of a record, or of the records that were sent with it. The topic may take others."""
+LASTING = OF_RECORD | frozenset(
+    {
         Reported.TOPIC_AUTHORIZATION_FAILED,
         Reported.TOPIC_EXCEPTION,
         Reported.POLICY_VIOLATION,
@@ -142,6 +149,8 @@ class TransactionalProducer:
             except KafkaException as cause:
                 if reported(cause).code() in LASTING:
                     self._refusal = (topic, reported(cause))
+                elif reported(cause).code() == Reported._STATE:
+                    self._await_refusal()
                 raise self._failed(f'topic "{topic}" cannot be written', cause) from cause
 
     def flush(self) -> None:
@@ -216,6 +225,15 @@ class TransactionalProducer:
                 hint="Check that its partitions have a leader and enough replicas in sync.",
             )
 
+    def _await_refusal(self) -> None:
+        """Wait for the delivery report of the record that failed the transaction while others were being queued."""
+        deadline = monotonic() + REPORT_SECONDS
+        while self._refusal is None and monotonic() < deadline:
+            try:
+                self._producer.poll(PAUSE_SECONDS)
+            except (KafkaException, SystemError):
+                return
+
     def _failed(self, problem: str, cause: KafkaException) -> KafkaError:
         """The error of a call that failed. The producer must not be used any more."""
         self._is_broken = True
@@ -226,7 +244,12 @@ class TransactionalProducer:
             topic, refused = self._refusal
             reason = translate(f'topic "{topic}" refused a record', refused)
             return RecordRefused(
-                str(reason), topic=topic, lasting=refused.code() in LASTING, detail=reason.detail, hint=reason.hint
+                reason.message,
+                topic=topic,
+                lasting=refused.code() in LASTING,
+                of_record=refused.code() in OF_RECORD,
+                detail=reason.detail,
+                hint=reason.hint,
             )
         translated = translate(problem, cause)
         if error.txn_requires_abort():

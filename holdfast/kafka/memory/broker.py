@@ -243,6 +243,7 @@ def _too_large(found: TopicLog, value: bytes | None, key: bytes | None) -> Recor
         f'topic "{found.topic.name}" refused a record',
         topic=found.topic.name,
         lasting=True,
+        of_record=True,
         detail=f"The record is larger than {most} bytes.",
         hint="Raise max.message.bytes of the topic.",
     )

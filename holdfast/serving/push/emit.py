@@ -63,6 +63,7 @@ class StreamPush(PushQuery):
 
     def _read(self) -> PushBatch | None:
         time, ends = self._streams.visible(self._relation)
+        self._streams.check(self._position, ends)
         starts = {partition: self._position.get(partition, 0) for partition in ends}
         ranges = {
             p: (starts[p], min(end, starts[p] + self._batch_records)) for p, end in ends.items() if end > starts[p]

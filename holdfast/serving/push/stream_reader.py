@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 import pyarrow as pa
 
 from holdfast.catalog.objects import CatalogObject
+from holdfast.kafka.changes import check_positions
 from holdfast.kafka.port import Ranges, TopicAdmin
 from holdfast.kafka.records import Partition
 from holdfast.names import ObjectName, QueryId
@@ -63,6 +64,10 @@ class StreamReader:
             time = Time(min(time, pending[0].time - 1)) if pending else time
             marks = self._store.published_ends()
         return time, {(m.topic, m.partition): m.offset for m in marks if m.topic == stream.topic}
+
+    def check(self, position: StreamPosition, ends: StreamPosition) -> None:
+        """Raise `TopicChanged` when the topic ends before a position: nothing would come until it has grown past it."""
+        check_positions(self._admin, position, ends)
 
     def has_more(self, stream: CatalogObject, position: StreamPosition) -> bool:
         """Whether there are records after a position, visible now or soon."""
