@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from holdfast.catalog.objects import Table
 from holdfast.errors import BadTime, ReadError
-from holdfast.names import CollectionId, ObjectName
+from holdfast.names import CollectionId
 from holdfast.runtime.store.port import ChangeRange, Store, Time
 from holdfast.serving.time.read_times import Times
 from holdfast.sql.literals.moment import BoundAsOf, Moment
@@ -109,10 +109,6 @@ class Cursor:
     @property
     def state(self) -> CursorState:
         return self._state
-
-    @property
-    def reads(self) -> list[ObjectName]:
-        return [table.name for table in self._tables]
 
     @property
     def pinned_at(self) -> Time | None:

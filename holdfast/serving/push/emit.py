@@ -14,6 +14,7 @@ from holdfast.runtime.store.port import ChangeRange, Time
 from holdfast.serving.projection import Projection
 from holdfast.serving.push.cursor import Cursor, Start
 from holdfast.serving.push.query import CursorQuery, PushQuery
+from holdfast.serving.push.read_objects import ReadObjects
 from holdfast.serving.push.row_reader import RowReader, SharedRows, with_no_tombstones
 from holdfast.serving.push.stream_reader import OffsetRanges, StreamPosition, StreamReader
 from holdfast.serving.push.table_source import TableChanges
@@ -31,7 +32,7 @@ BATCH_BYTES = 8 << 20
 def batch_key(bound: BoundSelect, projection: Projection) -> Hashable:
     """Equal for queries that get the same rows at the same position."""
     relation = bound.relation
-    return relation.name, relation.topic, str(relation.schema), projection.select("t", projection.dialect)
+    return relation.name, relation.id, str(relation.schema), projection.select("t", projection.dialect)
 
 
 class StreamPush(PushQuery):
@@ -40,6 +41,7 @@ class StreamPush(PushQuery):
     def __init__(
         self,
         bound: BoundSelect,
+        objects: ReadObjects,
         streams: StreamReader,
         reader: RowReader,
         wakeup: Wakeup,
@@ -48,7 +50,7 @@ class StreamPush(PushQuery):
         start: StreamPosition,
     ) -> None:
         self._projection, self._relation, self._reader = Projection(bound), bound.relation, reader
-        super().__init__([bound.relation.name], self._projection.columns, wakeup, clock, limit=bound.limit)
+        super().__init__(objects, self._projection.columns, wakeup, clock, limit=bound.limit)
         self._key = batch_key(bound, self._projection)
         self._streams, self._position = streams, start
         self._batch_records = FIRST_OFFSETS
@@ -85,6 +87,7 @@ class TablePush(CursorQuery):
     def __init__(
         self,
         bound: BoundSelect,
+        objects: ReadObjects,
         reader: RowReader,
         times: Times,
         wakeup: Wakeup,
@@ -98,7 +101,7 @@ class TablePush(CursorQuery):
         self._key = batch_key(bound, self._projection)
         self._source = TableChanges(bound.relation, reader.store, reader.sizes)
         cursor = Cursor(self._source, reader.store, times, Start(snapshot=snapshot))
-        super().__init__(cursor, self._projection.columns, wakeup, clock, limit=bound.limit)
+        super().__init__(objects, cursor, self._projection.columns, wakeup, clock, limit=bound.limit)
 
     def _snapshot_rows(self, rows: pa.Table) -> pa.Table:
         return with_no_tombstones(self._reader.rows(self._projection, rows))

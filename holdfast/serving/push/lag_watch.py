@@ -35,7 +35,7 @@ def subscription_infos(pushes: Iterable[PushQuery], now: Time) -> list[Subscript
     return [
         SubscriptionInfo(
             push.id,
-            push.reads,
+            push.objects.names,
             push.meter.started_ms,
             pinned := push.pinned_at,
             max(0, now - pinned) if pinned is not None else 0,
