@@ -14,7 +14,7 @@ from holdfast.serving.push.cursor import Cursor, CursorState, Page, SnapshotEnd
 from holdfast.serving.push.meter import Meter
 from holdfast.serving.push.read_objects import ReadObjects
 from holdfast.serving.push.row_reader import SharedRows
-from holdfast.serving.results import PushBatch, ResultColumn
+from holdfast.serving.results import Notice, PushBatch, ResultColumn
 from holdfast.serving.wakeup import Wakeup
 from holdfast.wall_clock import WallClock
 
@@ -63,6 +63,16 @@ class PushQuery(ABC):
     def pinned_at(self) -> Time | None:
         """The time from which it keeps history readable; None if it pins none."""
         return None
+
+    @property
+    def notice(self) -> Notice | None:
+        """Why nothing more comes for now, or that it does again; as of the last call of `next`."""
+        return None
+
+    def lag_ms(self, now: Time) -> int:
+        """How far it is behind what it could read `now`. Thread-safe."""
+        del now
+        return 0
 
     def ready(self) -> bool:
         """Whether `next` may return or raise something immediately. Never waits and never reads from disk."""
@@ -159,6 +169,13 @@ class CursorQuery(PushQuery):
     @property
     def pinned_at(self) -> Time | None:
         return self._cursor.pinned_at
+
+    @property
+    def notice(self) -> Notice | None:
+        return self._cursor.notice
+
+    def lag_ms(self, now: Time) -> int:
+        return self._cursor.lag_ms(now)
 
     def close(self) -> None:
         super().close()
