@@ -275,6 +275,7 @@ class Service(facade.ServiceApi):
             clock.read_time,
             raw,
             lambda name: [entry.id for entry in catalog().writers(name)],
+            followed.loss,
         )
         rows = RowReader(store, reading)
         push_queries = PushQueries(registry, catalog, rows, streams, self._times, holds, wakeup, wall_clock)

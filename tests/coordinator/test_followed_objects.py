@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from holdfast.app import Service
-from holdfast.errors import HoldfastError, ObjectDropped
+from holdfast.errors import HoldfastError, ObjectDropped, TopicChanged
+from holdfast.kafka.port import TopicSpec
+from holdfast.names import TopicName
 from holdfast.serving.push.query import PushQuery
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.read.select import BoundSelect
@@ -109,3 +111,24 @@ def test_a_query_resumes_only_on_the_objects_that_it_has_read(sql: str, service:
     assert refused.value.message == 'table "T" was dropped and created again'
     assert refused.value.detail is not None
     assert first.objects.ids in refused.value.detail
+
+
+@pytest.mark.parametrize("read_by_a_query", [False, True])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_topic_that_is_deleted_ends_the_queries_of_its_stream(
+    again: bool, read_by_a_query: bool, service: Service, servers: Servers
+) -> None:
+    topic = TopicName(f"{servers.settings.service_id}_s")
+    if read_by_a_query:
+        run(service, "CREATE TABLE counts AS SELECT id, COUNT(*) AS n FROM s GROUP BY id;")
+    run(service, "INSERT INTO s (id, n) VALUES ('a', 1);")
+    push = follow(service, "SELECT * FROM s EMIT CHANGES;")
+    received(push)
+    servers.topics.delete(topic)
+    if again:
+        servers.topics.create(TopicSpec(name=topic))
+        servers.broker.append(topic, b'{"N":9}', b"z")
+    servers.let_pass(60)
+    error = ended(push)
+    assert error.message.startswith(f'topic "{topic}" was deleted{" and recreated" if again else " (its id was"}')
+    assert (isinstance(error, TopicChanged), bool(error.detail), bool(error.hint)) == (True, True, True)

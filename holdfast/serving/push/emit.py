@@ -53,12 +53,15 @@ class StreamPush(PushQuery):
         super().__init__(objects, self._projection.columns, wakeup, clock, limit=bound.limit)
         self._key = batch_key(bound, self._projection)
         self._streams, self._position = streams, start
+        self._identity = streams.identity(bound.relation)
         self._batch_records = FIRST_OFFSETS
 
     def _pending(self) -> bool:
+        self._streams.check(self._relation, self._identity)
         return self._streams.has_more(self._relation, self._position)
 
     def _read(self) -> PushBatch | None:
+        self._streams.check(self._relation, self._identity)
         time, ends = self._streams.visible(self._relation)
         starts = {partition: self._position.get(partition, 0) for partition in ends}
         ranges = {
@@ -68,8 +71,7 @@ class StreamPush(PushQuery):
             self._time = time
             return None
         ordered: OffsetRanges = tuple(sorted(ranges.items()))
-        identity = self._streams.identity(self._relation)
-        rows = self._reader.shared((self._key, identity, ordered), lambda: self._rows(ordered))
+        rows = self._reader.shared((self._key, self._identity, ordered), lambda: self._rows(ordered))
         self._position = {**self._position, **{partition: end for partition, (_, end) in ranges.items()}}
         self._time = time if all(self._position[partition] >= end for partition, end in ends.items()) else None
         return self._batch(rows)
