@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from holdfast.app import Service
-from holdfast.errors import SubscriptionLagged
+from holdfast.errors import ReadError, SubscriptionLagged
 from holdfast.runtime.spark.engine import Engine, Failure
 from holdfast.serving.push.lag_watch import LagWatch, subscription_infos
 from holdfast.serving.push.query import PushQuery
@@ -112,3 +112,18 @@ def test_a_query_that_nobody_reads_lets_go_of_what_was_dropped(service: Service)
     run(service, "DROP MATERIALIZED VIEW deep;")
     watch(service).check()
     assert push.pinned_at is None
+
+
+def test_a_table_that_is_rebuilt_ends_its_queries(service: Service) -> None:
+    """Its query reads tables, whose changes between two times are not stored for it."""
+    push = follow(service, "SUBSCRIBE named;")
+    received(push)
+    run(service, f"PAUSE {ids(service)['NAMED']};")
+    assert told(push) is not None
+    run(service, "INSERT INTO s (id, n) VALUES ('a', 3);")
+    assert received(push) == []
+    run(service, f"RESUME {ids(service)['NAMED']};")
+    assert push.ready()
+    with pytest.raises(ReadError, match=r'table "NAMED" was rebuilt.*\nDETAIL: Its history starts at') as ended:
+        push.next(0)
+    assert ended.value.hint is not None

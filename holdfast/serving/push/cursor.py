@@ -235,6 +235,7 @@ class Cursor:
     def _find_changes(self) -> bool:
         """Queue the changes after `at`. If there are none, only advance the time."""
         latest = self._latest()
+        self._check_history()
         if self._up_to is not None:
             latest = Time(min(latest, self._up_to - 1))
         # Read after `latest`: all ticks up to `latest` have then recorded which tables they changed.
@@ -257,6 +258,18 @@ class Cursor:
         elif self.notice is not None and not self.notice.current:
             self.notice = Notice(f"{_listed(self._tables)} kept current again", current=True)
         return Time(min([now, *(each.frontier.upper - 1 for each in bounds)]))
+
+    def _check_history(self) -> None:
+        """Raise if a table was rebuilt: the pins keep the history of one that was not."""
+        for table in self._tables:
+            since = self._store.frontier(CollectionId(table.name)).since
+            if since > self.at:
+                raise ReadError(
+                    f'{table.KIND} "{table.name}" was rebuilt',
+                    detail=f"Its history starts at {since}, and the query has read up to {self.at}: what changed in "
+                    "between is not known.",
+                    hint="Start the query again, with a snapshot.",
+                )
 
     def _stops_now(self) -> list[Stop | None]:
         return [self._times.stop(table) for table in self._tables]
