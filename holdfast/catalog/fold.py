@@ -163,7 +163,8 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
         case DropFunction():
             return catalog.without_function(ddl.function_name)
         case CreateView():
-            return catalog.with_view(View(name=ddl.view_name, sources=ddl.sources, definition=ddl.definition))
+            view = View(name=ddl.view_name, sources=ddl.sources, definition=ddl.definition, id=ObjectId(command.offset))
+            return catalog.with_view(view)
         case DropView():
             return catalog.without_indexes(*catalog.indexes_on(ddl.view_name)).without_view(ddl.view_name)
         case CreateIndex():

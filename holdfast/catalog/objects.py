@@ -160,6 +160,7 @@ class View:
     name: ObjectName
     sources: tuple[ObjectName, ...]
     definition: str
+    id: ObjectId = SERVERS_OWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,7 +109,7 @@ class PushQueries:
     ) -> PushQuery:
         """Start a push query; it runs until it is closed."""
         earliest = properties.get("auto.offset.reset", "latest").lower() == "earliest"
-        objects = ReadObjects(_read_by(bound), self._catalog)
+        objects = ReadObjects(_read_by(bound), self._catalog, bound.views if isinstance(bound, BoundSubscribe) else ())
         if OBJECTS in properties:
             objects.check_resumes(properties[OBJECTS])
 

@@ -132,3 +132,19 @@ def test_a_topic_that_is_deleted_ends_the_queries_of_its_stream(
     error = ended(push)
     assert error.message.startswith(f'topic "{topic}" was deleted{" and recreated" if again else " (its id was"}')
     assert (isinstance(error, TopicChanged), bool(error.detail), bool(error.hint)) == (True, True, True)
+
+
+def test_a_query_over_a_plain_view_does_not_resume_on_another_definition(service: Service) -> None:
+    view = "CREATE VIEW v AS SELECT id, n FROM t WHERE n > {0};"
+    run(service, view.format(0))
+    first = follow(service, "SUBSCRIBE (SELECT n FROM v);")
+    received(first)
+    ids, again = (
+        {RESUMED: first.objects.ids},
+        f"SUBSCRIBE (SELECT n FROM v) WITH (SNAPSHOT = false) AS OF {first.time};",
+    )
+    follow(service, again, ids)
+    run(service, "DROP VIEW v;" + view.format(5))
+    assert received(first) == [], "one that is open keeps its definition"
+    with pytest.raises(ObjectDropped, match='view "V" was dropped and created again'):
+        follow(service, again, ids)

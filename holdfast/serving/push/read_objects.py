@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from holdfast.catalog.objects import CatalogObject
+from holdfast.catalog.objects import CatalogObject, View
 from holdfast.catalog.snapshot import Catalog
 from holdfast.catalog.system import is_system
 from holdfast.errors import ObjectDropped
@@ -14,7 +14,11 @@ AGAIN = "Start it again, with a snapshot; what was read before belongs to anothe
 class ReadObjects:
     """The objects of one push query. Thread-safe."""
 
-    def __init__(self, objects: Sequence[CatalogObject], catalog: Callable[[], Catalog]) -> None:
+    def __init__(
+        self, objects: Sequence[CatalogObject], catalog: Callable[[], Catalog], views: Sequence[View] = ()
+    ) -> None:
+        """`views` are the plain views through which they are read: an open query does not change with them."""
+        self._views = tuple(views)
         self._objects = tuple(each for each in objects if not is_system(each))
         self._catalog = catalog
         self.names: tuple[ObjectName, ...] = tuple(each.name for each in objects)
@@ -22,7 +26,7 @@ class ReadObjects:
     @property
     def ids(self) -> str:
         """The ids of the objects, with which a client that resumes names them."""
-        return ",".join(map(str, sorted({each.id for each in self._objects})))
+        return ",".join(map(str, sorted({each.id for each in (*self._objects, *self._views)})))
 
     def check(self) -> None:
         """Raise if one of them was dropped.
@@ -40,7 +44,7 @@ class ReadObjects:
         before = set(ids.split(","))
         if before == set(self.ids.split(",")):
             return
-        new = next((each for each in self._objects if str(each.id) not in before), None)
+        new = next((each for each in (*self._views, *self._objects) if str(each.id) not in before), None)
         what = "the query reads other objects than before" if new is None else _was_recreated(new)
         detail = f"The ids of what was read are {ids}, those of what would be read now are {self.ids}."
         raise ObjectDropped(what, detail=detail, hint=AGAIN)
@@ -57,5 +61,5 @@ def dropped(read: CatalogObject, now: CatalogObject | None) -> ObjectDropped:
     return ObjectDropped(_was_recreated(read), detail=detail, hint=AGAIN)
 
 
-def _was_recreated(found: CatalogObject) -> str:
+def _was_recreated(found: CatalogObject | View) -> str:
     return f'{found.KIND} "{found.name}" was dropped and created again'
