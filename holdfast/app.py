@@ -283,9 +283,10 @@ class Service(facade.ServiceApi):
             raw,
             lambda name: [entry.id for entry in catalog().writers(name)],
             TopicReads(wall_clock, wakeup.notify),
+            followed.loss,
         )
         rows = RowReader(store, reading)
-        push_queries = PushQueries(registry, rows, streams, self._times, holds, wakeup, wall_clock)
+        push_queries = PushQueries(registry, catalog, rows, streams, self._times, holds, wakeup, wall_clock)
         ddl = Ddl(commands, holds, requests, system, wakeup, Permissions(settings))
         reads = Reads(store, reading, self._times, transactions, ddl)
         parts.callback(reads.close)

@@ -20,7 +20,8 @@
     │   ├── UnreadableTime      55000   not all objects of the query can be read at the requested time
     │   ├── HoldTimeError       22023   a hold cannot be placed at that time
     │   ├── ResultTooLarge      54000   the result of a pull query does not fit into memory
-    │   └── SubscriptionLagged  54000   a subscriber fell further behind than its limit
+    │   ├── SubscriptionLagged  54000   a subscriber fell further behind than its limit
+    │   └── ObjectDropped       57P04   an object was dropped under a push query, or since it was last read
     ├── TransactionProblem      25000   a statement that the transaction does not allow
     │   ├── NoTransaction       25P01
     │   ├── OpenTransaction     25001
@@ -265,6 +266,12 @@ class SubscriptionLagged(ReadError):
     """A subscriber fell further behind than history is retained for it."""
 
     sqlstate = "54000"
+
+
+class ObjectDropped(ReadError):
+    """An object was dropped under a push query, or since the query was last read; another may have its name."""
+
+    sqlstate = "57P04"
 
 
 class TransactionProblem(HoldfastError):

@@ -11,6 +11,8 @@ TopicName = NewType("TopicName", str)
 CollectionId = NewType("CollectionId", str)
 StateId = NewType("StateId", str)
 HoldId = NewType("HoldId", str)
+ObjectId = NewType("ObjectId", int)
+"""The offset of the command that created an object: another object of the same name has another id."""
 
 PLAIN = re.compile(r"[A-Z_][A-Z0-9_]*\Z")
 

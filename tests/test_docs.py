@@ -22,6 +22,7 @@ from holdfast.sql.bind.assert_topic import BoundAssertTopic
 from holdfast.sql.bind.insert import BoundInsert
 from holdfast.sql.bind.statement import BoundExplain, bind
 from holdfast.sql.properties.session import KNOWN as PROPERTIES
+from holdfast.sql.properties.session import OBJECTS
 from holdfast.sql.read.select import BoundSelect, SelectKind
 from holdfast.sql.read.subscribe import BoundSubscribe
 from holdfast.sql.syntax.manual import MANUAL
@@ -43,7 +44,7 @@ from holdfast.types import Scalar
 DOCS = Path(__file__).parents[1] / "docs"
 TEXTS = [page.read_text() for page in sorted(DOCS.rglob("*.md"))]
 NAMES = sorted(
-    {n for text in TEXTS for n in re.findall(r"`(holdfast(?:\.\w+)+)`", text)} - {"holdfast.toml", *PROPERTIES}
+    {n for text in TEXTS for n in re.findall(r"`(holdfast(?:\.\w+)+)`", text)} - {"holdfast.toml", OBJECTS, *PROPERTIES}
 )
 
 

@@ -99,6 +99,10 @@ class Command:
     problem: str | None = None
     parts: "tuple[Command, ...]" = ()
 
+    def written_at(self, offset: int) -> "Command":
+        """This command as it is read back: its offset is the id of the object that it creates."""
+        return replace(self, offset=offset, parts=tuple(part.written_at(offset) for part in self.parts))
+
 
 def encode_command(command: Command) -> tuple[bytes, bytes]:
     """The key and the value of a command's record."""

@@ -32,7 +32,7 @@ from holdfast.catalog.objects import (
 )
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import HoldfastError, PlanError
-from holdfast.names import ObjectName, QueryId
+from holdfast.names import ObjectId, ObjectName, QueryId
 from holdfast.runtime.expressions.parse import parse_schema, parse_type
 from holdfast.runtime.functions.user import PYTHON, UserFunction, declare
 from holdfast.runtime.plan import json_text
@@ -132,6 +132,7 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
                     statement=command.statement,
                     query=query,
                     topic_settings=topic_settings(command.properties),
+                    id=_id(catalog, ddl, command),
                 )
             )
         case CreateMaterializedView():
@@ -143,6 +144,7 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
                     statement=command.statement,
                     query=query,
                     retain_ms=retained_ms(command),
+                    id=_id(catalog, ddl, command),
                 )
             )
         case DropSource():
@@ -161,7 +163,8 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
         case DropFunction():
             return catalog.without_function(ddl.function_name)
         case CreateView():
-            return catalog.with_view(View(name=ddl.view_name, sources=ddl.sources, definition=ddl.definition))
+            view = View(name=ddl.view_name, sources=ddl.sources, definition=ddl.definition, id=ObjectId(command.offset))
+            return catalog.with_view(view)
         case DropView():
             return catalog.without_indexes(*catalog.indexes_on(ddl.view_name)).without_view(ddl.view_name)
         case CreateIndex():
@@ -224,6 +227,12 @@ def _without_recreated(catalog: Catalog, ddl: Creation, query: QueryId | None) -
     if found is None or not value_of(ddl.or_replace):
         return catalog.without_object(ddl.source_name)
     return catalog if found.query in (None, query) else catalog.without_query(found.query)
+
+
+def _id(catalog: Catalog, ddl: Creation, command: Command) -> ObjectId:
+    """The id of an object that a command creates; one that it replaces keeps its own."""
+    found = catalog.find(ddl.source_name)
+    return found.id if found is not None and value_of(ddl.or_replace) else ObjectId(command.offset)
 
 
 def _alter(catalog: Catalog, ddl: AlterSource, command: Command) -> Catalog:

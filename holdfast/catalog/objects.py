@@ -6,7 +6,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar
 
-from holdfast.names import HoldId, ObjectName, QueryId, TopicName, show
+from holdfast.names import HoldId, ObjectId, ObjectName, QueryId, TopicName, show
 from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats, TimestampColumn
 from holdfast.runtime.plan.steps import ExpressionText
 from holdfast.runtime.plan.windows import WindowInfo
@@ -20,6 +20,9 @@ NO_TOPIC_FORMATS = Formats(
 """The formats of an object without a topic: the default formats of queries that read it."""
 
 NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
+
+SERVERS_OWN = ObjectId(0)
+"""The id of objects that no command created: the first command of a topic binds it to its store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,7 @@ class Stream:
     statement: str = ""
     query: QueryId | None = None
     topic_settings: TopicSettings = field(default_factory=TopicSettings)
+    id: ObjectId = SERVERS_OWN
 
     @property
     def derived(self) -> bool:
@@ -85,6 +89,7 @@ class Table:
     statement: str = ""
     query: QueryId | None = None
     topic_settings: TopicSettings = field(default_factory=TopicSettings)
+    id: ObjectId = SERVERS_OWN
     retain_ms: int | None = None
 
     @property
@@ -155,6 +160,7 @@ class View:
     name: ObjectName
     sources: tuple[ObjectName, ...]
     definition: str
+    id: ObjectId = SERVERS_OWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

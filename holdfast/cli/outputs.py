@@ -18,7 +18,7 @@ from rich.text import Text
 from holdfast.cli.console import pairs, put, put_listing
 from holdfast.cli.layout import TableLayout
 from holdfast.cli.terminal import Terminal
-from holdfast.client import Entity, Row, Snapshot, Stream
+from holdfast.client import Entity, Notice, Row, Snapshot, Stream
 from holdfast.client.display import TOMBSTONE, format_value, is_right_aligned
 from holdfast.client.entities import Document, Grid, Pairs, blocks, warnings
 from holdfast.client.session import fragment
@@ -123,6 +123,8 @@ class TableOutput:
                         self._lines(layout.row(cells(row), count), "red" if row.tombstone else "")
                     case Snapshot(time=at):
                         self._lines(iter([f"-- the rows above are as of {at}; changes follow"]), "dim")
+                    case Notice(message):
+                        print_notices(self._terminal, [message])
         rows = f"{count} {'row' if count == 1 else 'rows'}"
         took = f" in {duration_text(time.monotonic() - began)}" if self._terminal.is_interactive else ""
         self._lines(iter([f"({rows}{took})"]), "dim")
@@ -167,6 +169,8 @@ class JsonOutput:
                         self._put({"@tombstone": row.as_dict()} if row.tombstone else row.as_dict())
                     case Snapshot(time=at):
                         self._put({"@snapshot": at})
+                    case Notice(message):
+                        print_notices(self._terminal, [message])
 
     def _put(self, entry: dict[str, Any]) -> None:
         # Written directly to the file, because rich formats text for people.
@@ -203,8 +207,12 @@ class CsvOutput:
         print_notices(self._terminal, [header.notice] if header.notice else [])
         with stoppable(stream, self._terminal):
             self._put([*header.names, *(["tombstone"] if header.is_push else [])])
-            for row in stream:
-                self._put([*row, *([row.tombstone or None] if header.is_push else [])])
+            for part in stream.parts():
+                match part:
+                    case Row() as row:
+                        self._put([*row, *([row.tombstone or None] if header.is_push else [])])
+                    case Notice(message):
+                        print_notices(self._terminal, [message])
 
     def _put(self, values: Sequence[Any]) -> None:
         self._terminal.out.file.write(",".join(map(csv_field, values)) + "\n")

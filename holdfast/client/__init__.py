@@ -5,7 +5,7 @@ from holdfast.client.changes import Change
 from holdfast.client.client import Client, Stream
 from holdfast.client.entities import Entities
 from holdfast.client.errors import BadResponse, RowRefused, ServerError, Unreachable
-from holdfast.client.response import Header, Progress, Row, Snapshot
+from holdfast.client.response import Header, Notice, Progress, Row, Snapshot
 from holdfast.client.result import Result
 from holdfast.client.session import Entity
 from holdfast.client.subscribe import AsyncSubscription, Subscription
@@ -22,6 +22,7 @@ __all__ = [
     "Entities",
     "Entity",
     "Header",
+    "Notice",
     "Progress",
     "Result",
     "Row",

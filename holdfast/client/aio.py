@@ -1,6 +1,6 @@
 """The asyncio client: the methods of `Client`, awaited."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Self, TypeVar
 
@@ -10,7 +10,7 @@ import httpx
 from holdfast.client.changes import RETRY_SECONDS, Resumption, When
 from holdfast.client.core import Call, ClientCore, Open, Read, Reply, RowsCore, Send, Step
 from holdfast.client.entities import Entities
-from holdfast.client.response import Header, Part, Row
+from holdfast.client.response import Header, Notice, Part, Row, log_notice
 from holdfast.client.result import Result
 from holdfast.client.session import CLOSE_SECONDS, Properties, Request, Session
 from holdfast.client.subscribe import AsyncSubscription
@@ -118,9 +118,12 @@ class AsyncClient:
         as_of: When | None = None,
         up_to: When | None = None,
         retry_seconds: float = RETRY_SECONDS,
+        objects: str | None = None,
+        on_notice: Callable[[Notice], None] = log_notice,
     ) -> AsyncSubscription:
         """See `Client.subscribe`."""
-        return AsyncSubscription(self, Resumption(target, snapshot, as_of, up_to, resume_from), retry_seconds)
+        resumption = Resumption(target, snapshot, as_of, up_to, resume_from, objects, on_notice)
+        return AsyncSubscription(self, resumption, retry_seconds)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
@@ -200,6 +203,11 @@ class AsyncStream(AsyncIterator[Row]):
     def snapshot(self) -> int | None:
         """See `Stream.snapshot`."""
         return self._core.snapshot
+
+    @property
+    def notice(self) -> str | None:
+        """See `Stream.notice`."""
+        return self._core.notice
 
     async def parts(self) -> AsyncIterator[Part]:
         """See `Stream.parts`."""

@@ -1,12 +1,13 @@
 """Changes of a subscription, and how it resumes after a lost connection. No I/O: shared by both clients."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from holdfast.client.errors import BadResponse, ServerError, Unreachable
-from holdfast.client.response import Part, Progress, Row
+from holdfast.client.response import Header, Notice, Part, Progress, Row, log_notice
+from holdfast.client.session import OBJECTS
 
 RETRY_SECONDS = 60.0
 """How long to retry an unreachable server."""
@@ -40,6 +41,11 @@ class Resumption:
     up_to: When | None = None
     resume_from: int | None = None
     """The time of a progress message: all changes before it were received."""
+    objects: str | None = None
+    """The ids of the objects that it reads: it resumes only on these."""
+    on_notice: Callable[[Notice], None] = log_notice
+    notice: str | None = None
+    """Why nothing more comes for now."""
     _pending: list[Change] = field(default_factory=list)
     _names: tuple[str, ...] = ()
 
@@ -57,6 +63,20 @@ class Resumption:
         return " ".join(parts) + ";"
 
     @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the request that resumes here."""
+        resumes = self.resume_from is not None and self.objects is not None
+        return {OBJECTS: self.objects} if resumes and self.objects is not None else {}
+
+    def connected(self, header: Header) -> None:
+        """A response has begun."""
+        self.objects = header.objects or self.objects
+        if header.notice is not None:
+            self._note(Notice(header.notice, current=False))
+        else:
+            self.notice = None
+
+    @property
     def ended(self) -> bool:
         """Whether UP TO was reached."""
         return self.up_to is not None and self.resume_from is not None and self.resume_from >= millis(self.up_to)
@@ -72,6 +92,14 @@ class Resumption:
                 yield from pending
                 self.resume_from = time
                 yield part
+            case Notice():
+                self._note(part)
+
+    def _note(self, notice: Notice) -> None:
+        """Report a notice; the same one after a lost connection is no news."""
+        before, self.notice = self.notice, None if notice.current else notice.message
+        if notice.message != before:
+            self.on_notice(notice)
 
     def lost(self) -> None:
         """The connection is lost: discard the incomplete time."""

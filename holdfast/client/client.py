@@ -1,6 +1,6 @@
 """The blocking client."""
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Self, TypeVar
 
@@ -9,7 +9,7 @@ import httpx
 from holdfast.client.changes import RETRY_SECONDS, Resumption, When
 from holdfast.client.core import Call, ClientCore, Open, Read, Reply, RowsCore, Send, Step
 from holdfast.client.entities import Entities
-from holdfast.client.response import Header, Part, Row
+from holdfast.client.response import Header, Notice, Part, Row, log_notice
 from holdfast.client.result import Result
 from holdfast.client.session import Properties, Request, Session
 from holdfast.client.subscribe import Subscription
@@ -115,13 +115,19 @@ class Client:
         as_of: When | None = None,
         up_to: When | None = None,
         retry_seconds: float = RETRY_SECONDS,
+        objects: str | None = None,
+        on_notice: Callable[[Notice], None] = log_notice,
     ) -> Subscription:
         """The changes of a table or of a SELECT: its rows first, then added and removed rows, with progress.
 
         With the time of a progress message as `resume_from`, it continues from there: no change is missing or
-        repeated. After a lost connection it resumes by itself, and retries while the server is unreachable.
+        repeated. With `objects` of the earlier subscription it is refused if a table was dropped and created again.
+        After a lost connection it resumes by itself, and retries while the server is unreachable.
+
+        `on_notice` is called when a table stops, so that nothing comes, and when it goes on.
         """
-        return Subscription(self, Resumption(target, snapshot, as_of, up_to, resume_from), retry_seconds)
+        resumption = Resumption(target, snapshot, as_of, up_to, resume_from, objects, on_notice)
+        return Subscription(self, resumption, retry_seconds)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -205,8 +211,13 @@ class Stream(Iterator[Row]):
         """The time of the snapshot of EMIT ALL, once its last row was read; the rows after it are changes."""
         return self._core.snapshot
 
+    @property
+    def notice(self) -> str | None:
+        """Why the rows read so far are not current, and nothing more comes for now; None if they are."""
+        return self._core.notice
+
     def parts(self) -> Iterator[Part]:
-        """The rows, progress messages and the end of the snapshot."""
+        """The rows, progress messages, the end of the snapshot, and notices."""
         while (part := self._transport.run(self._core.next_part())) is not None:
             yield part
 

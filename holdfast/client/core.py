@@ -127,6 +127,10 @@ class RowsCore:
     def snapshot(self) -> int | None:
         return self._parser.snapshot
 
+    @property
+    def notice(self) -> str | None:
+        return self._parser.notice
+
     def open(self) -> Call[None]:
         reply: Reply = yield Open(self._request)
         if reply.status >= 400:
@@ -144,7 +148,7 @@ class RowsCore:
         return row
 
     def next_part(self) -> Call[Part | None]:
-        """The next row, progress or snapshot end; None at the end."""
+        """The next row, progress, snapshot end or notice; None at the end."""
         while (part := self._parser.take_part()) is None and not self._ended:
             yield from self._receive()
         return part

@@ -1,6 +1,7 @@
 """Parses the response of a query incrementally, however its bytes are split."""
 
 import json
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,15 +16,18 @@ from holdfast.errors import HoldfastError
 from holdfast.runtime.expressions.parse import parse_type
 from holdfast.types import SqlType
 
+log = logging.getLogger("holdfast.client")
+
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The columns of a query, the id of a push query, and a notice about the result."""
+    """The columns of a query, and a notice about the result; of a push query its id and those of what it reads."""
 
     query: str | None
     names: tuple[str, ...]
     types: tuple[SqlType, ...]
     notice: str | None = None
+    objects: str | None = None
 
     @property
     def is_push(self) -> bool:
@@ -92,14 +96,28 @@ class Snapshot:
     time: int
 
 
-Part = Row | Progress | Snapshot
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Why nothing more comes for now, or that the result is kept `current` again."""
+
+    message: str
+    current: bool
+
+
+Part = Row | Progress | Snapshot | Notice
+
+
+def log_notice(notice: Notice) -> None:
+    """Log a notice that its reader does not see otherwise."""
+    log.log(logging.INFO if notice.current else logging.WARNING, "%s", notice.message)
 
 
 class ResponseParser:
     """Takes bytes as they arrive and returns complete rows.
 
     `time` and `snapshot` refer to the rows returned so far: no change before `time` is still to come; `snapshot` is
-    the time of their snapshot, once it is complete. An error of the server is raised after the rows before it.
+    the time of their snapshot, once it is complete; `notice` is why nothing more comes for now. An error of the server
+    is raised after the rows before it. Objects of other kinds are ignored: a newer server may send them.
     """
 
     def __init__(self) -> None:
@@ -107,6 +125,7 @@ class ResponseParser:
         self.time: int | None = None
         self._pending: list[bytes] = []
         self.snapshot: int | None = None
+        self.notice: str | None = None
         self._parts: deque[Part | HoldfastError] = deque()
         self._load: Callable[[bytes], Any] = orjson.loads
         self._readers: list[tuple[int, Callable[[Any], Any]]] = []
@@ -136,10 +155,12 @@ class ResponseParser:
         while (part := self.take_part()) is not None:
             if isinstance(part, Row):
                 return part
+            if isinstance(part, Notice):
+                log_notice(part)
         return None
 
     def take_part(self) -> Part | None:
-        """The next row, progress or snapshot end; None if no complete one has arrived."""
+        """The next row, progress, snapshot end or notice; None if no complete one has arrived."""
         if not self._parts:
             return None
         match self._parts.popleft():
@@ -151,6 +172,9 @@ class ResponseParser:
             case Snapshot(time) as snapshot:
                 self.snapshot = time
                 return snapshot
+            case Notice(message, current) as notice:
+                self.notice = None if current else message
+                return notice
             case error:
                 raise error
 
@@ -177,17 +201,24 @@ class ResponseParser:
                 return Progress(time)
             case {"snapshot": int(time)}:
                 return Snapshot(time)
+            case {"notice": str(text), "current": bool(current)}:
+                return Notice(text, current)
             case {"columnNames": list(), "columnTypes": list()} if self.header is None:
                 self._start(message)
                 return None
             case {"message": str()}:
                 raise server_error(message)
+            case dict() if self.header is not None:
+                return None
             case _:
                 raise BadResponse("unexpected line in the response", detail=f"It is {line[:80]!r}.")
 
     def _start(self, message: Mapping[str, Any]) -> None:
         types = tuple(map(parse_type, message["columnTypes"]))
-        self.header = Header(message.get("queryId"), tuple(message["columnNames"]), types, message.get("notice"))
+        self.notice = message.get("notice")
+        self.header = Header(
+            message.get("queryId"), tuple(message["columnNames"]), types, self.notice, message.get("objects")
+        )
         self._readers = [(i, read) for i, type_ in enumerate(types) if (read := reader(type_)) is not None]
         if any(map(has_decimal, types)):
             self._load = lambda line: json.loads(line, parse_float=Decimal)

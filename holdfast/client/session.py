@@ -18,6 +18,7 @@ Properties = Mapping[str, str]
 
 CLOSE_SECONDS = 5.0
 TRANSACTION = "holdfast.transaction"
+OBJECTS = "holdfast.objects"
 DELIMITED = "application/vnd.ksqlapi.delimited.v1"
 JSON = "application/json"
 INSERT_ROWS = 1000

@@ -30,6 +30,16 @@ class Subscription(Iterator[Change | Progress]):
         """The time of the last progress. Store it with your results: another subscription can resume from it."""
         return self._resumption.resume_from
 
+    @property
+    def objects(self) -> str | None:
+        """The ids of the objects that it reads, once it has begun. Store them with `resume_from`."""
+        return self._resumption.objects
+
+    @property
+    def notice(self) -> str | None:
+        """Why nothing more comes for now: a table has stopped. None if it is current."""
+        return self._resumption.notice
+
     def __enter__(self) -> Self:
         return self
 
@@ -47,7 +57,8 @@ class Subscription(Iterator[Change | Progress]):
         while not self._resumption.ended:
             error = None
             try:
-                with self._client.stream(self._resumption.text) as stream:
+                with self._client.stream(self._resumption.text, self._resumption.properties) as stream:
+                    self._resumption.connected(stream.header)
                     for part in stream.parts():
                         self._backoff.reset()
                         yield from self._resumption.take(part)
@@ -70,6 +81,16 @@ class AsyncSubscription(AsyncIterator[Change | Progress]):
         """See `Subscription.resume_from`."""
         return self._resumption.resume_from
 
+    @property
+    def objects(self) -> str | None:
+        """See `Subscription.objects`."""
+        return self._resumption.objects
+
+    @property
+    def notice(self) -> str | None:
+        """See `Subscription.notice`."""
+        return self._resumption.notice
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -87,7 +108,8 @@ class AsyncSubscription(AsyncIterator[Change | Progress]):
         while not self._resumption.ended:
             error = None
             try:
-                async with self._client.stream(self._resumption.text) as stream:
+                async with self._client.stream(self._resumption.text, self._resumption.properties) as stream:
+                    self._resumption.connected(stream.header)
                     async for part in stream.parts():
                         self._backoff.reset()
                         for change in self._resumption.take(part):

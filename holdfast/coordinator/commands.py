@@ -113,7 +113,7 @@ class Commands:
         if isinstance(bound, BoundDrop) and bound.delete_topic and bound.target.topic is not None:
             self._deletions.intend(bound.target.topic)
         offset = self._append(command)
-        self._current.replace(after)
+        self._current.replace(apply(before, command.written_at(offset)))
         self._set_up()
         plans = {id_: entry.plan for id_, entry in before.queries.items()}
         started = next((id_ for id_, entry in after.queries.items() if plans.get(id_) != entry.plan), None)
@@ -125,8 +125,7 @@ class Commands:
         before, after = self.catalog, apply_plan(self.catalog, command, plan)
         self._topics.check(before, after)
         self._check_runs(after)
-        self._append(command)
-        self._current.replace(after)
+        self._current.replace(apply_plan(before, command.written_at(self._append(command)), plan))
         self._set_up()
 
     def commit(self, draft: Draft) -> list[Done]:
@@ -139,8 +138,9 @@ class Commands:
         if not planned.commands:
             return [_done(bound, -1) for bound in planned.bound]
         with self._placed(planned) as at:
-            offset = self._append(draft.command(planned, self._store_id))
-        self._current.replace(planned.after)
+            command = draft.command(planned, self._store_id)
+            offset = self._append(command)
+        self._current.replace(apply(before, command.written_at(offset)))
         self._set_up()
         started = next((id_ for id_ in planned.after.queries if id_ not in before.queries), None)
         left = self._drains.wait()

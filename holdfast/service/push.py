@@ -1,21 +1,24 @@
 """Starts, lists and closes push queries."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from holdfast.catalog.objects import Stream
+from holdfast.catalog.current import CurrentCatalog
+from holdfast.catalog.objects import CatalogObject, Stream
 from holdfast.coordinator.holds import Holds
-from holdfast.errors import NotSupported
+from holdfast.errors import HoldfastError, NotSupported
 from holdfast.serving.push.emit import StreamPush, TablePush
 from holdfast.serving.push.lag_watch import SubscriptionInfo, subscription_infos
 from holdfast.serving.push.query import PushQuery
+from holdfast.serving.push.read_objects import ReadObjects
 from holdfast.serving.push.row_reader import RowReader
 from holdfast.serving.push.stream_reader import StreamReader
 from holdfast.serving.push.subscribe import QuerySubscription, TableSubscription
 from holdfast.serving.time.read_times import Times
 from holdfast.serving.wakeup import Wakeup
 from holdfast.sql.literals.moment import BoundAsOf, Moment
+from holdfast.sql.properties.session import OBJECTS
 from holdfast.sql.read.select import BoundSelect, SelectKind
 from holdfast.sql.read.subscribe import BoundSubscribe
 from holdfast.wall_clock import WallClock
@@ -90,6 +93,7 @@ class PushQueries:
     def __init__(
         self,
         registry: PushRegistry,
+        catalog: CurrentCatalog,
         rows: RowReader,
         streams: StreamReader,
         times: Times,
@@ -97,7 +101,7 @@ class PushQueries:
         wakeup: Wakeup,
         clock: WallClock,
     ) -> None:
-        self._registry, self._rows, self._streams = registry, rows, streams
+        self._registry, self._catalog, self._rows, self._streams = registry, catalog, rows, streams
         self._times, self._holds, self._wakeup, self._clock = times, holds, wakeup, clock
 
     def start(
@@ -105,20 +109,31 @@ class PushQueries:
     ) -> PushQuery:
         """Start a push query; it runs until it is closed."""
         earliest = properties.get("auto.offset.reset", "latest").lower() == "earliest"
-        return self._registry.start(lambda: self._start(bound, earliest=earliest), statement)
+        objects = ReadObjects(_read_by(bound), self._catalog, bound.views if isinstance(bound, BoundSubscribe) else ())
+        if OBJECTS in properties:
+            objects.check_resumes(properties[OBJECTS])
 
-    def _start(self, bound: BoundSelect | BoundSubscribe, *, earliest: bool) -> PushQuery:
+        def start() -> PushQuery:
+            try:
+                return self._start(bound, objects, earliest=earliest)
+            except HoldfastError:
+                objects.check()  # the reason may be that an object is gone
+                raise
+
+        return self._registry.start(start, statement)
+
+    def _start(self, bound: BoundSelect | BoundSubscribe, objects: ReadObjects, *, earliest: bool) -> PushQuery:
         if isinstance(bound, BoundSubscribe):
             if bound.hold is not None:
                 bound = replace(bound, as_of=BoundAsOf(Moment(self._holds.at(bound.hold))))
             subscription = TableSubscription if isinstance(bound.select, BoundSelect) else QuerySubscription
-            return subscription(bound, self._rows, self._times, self._wakeup, self._clock)
+            return subscription(bound, objects, self._rows, self._times, self._wakeup, self._clock)
         if isinstance(bound.relation, Stream):
             start = self._streams.start(bound.relation, earliest=earliest)
-            return StreamPush(bound, self._streams, self._rows, self._wakeup, self._clock, start=start)
+            return StreamPush(bound, objects, self._streams, self._rows, self._wakeup, self._clock, start=start)
         all_ = bound.kind is SelectKind.ALL
         return TablePush(
-            bound, self._rows, self._times, self._wakeup, self._clock, snapshot=earliest or all_, marked=all_
+            bound, objects, self._rows, self._times, self._wakeup, self._clock, snapshot=earliest or all_, marked=all_
         )
 
     def open(self) -> list[OpenPush]:
@@ -147,3 +162,9 @@ class PushQueries:
     def wakeup(self) -> Wakeup:
         """Notified whenever push queries may have rows."""
         return self._wakeup
+
+
+def _read_by(bound: BoundSelect | BoundSubscribe) -> Sequence[CatalogObject]:
+    """The streams and tables that a push query reads."""
+    select = bound.select if isinstance(bound, BoundSubscribe) else bound
+    return [select.relation] if isinstance(select, BoundSelect) else select.tables

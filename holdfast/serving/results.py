@@ -16,6 +16,14 @@ class ResultColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """Why a push query receives nothing more for now, or that it is `current` again."""
+
+    message: str
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PullResult:
     """The rows of a table as of a time. `rows` has the columns by position: `r0`, `r1`, …"""
 

@@ -73,6 +73,28 @@ def test_a_push_prints_rows_until_its_limit(sql, service: LocalService) -> None:
     ]
 
 
+@pytest.mark.parametrize("format_", ["TABLE", "JSON", "CSV"])
+def test_a_push_over_a_table_that_stops_says_so(sql, service: LocalService, format_: str) -> None:
+    def stop() -> None:
+        push = service.next_push()
+        assert eventually(lambda: push.meter.rows == 1)
+        service.change(f"PAUSE {service.query};")
+        assert eventually(lambda: push.notice is not None and not push.notice.current)
+        service.change(f"RESUME {service.query};")
+        service.put("TOTALS", ("b", 2))
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    result = sql("-o", format_, "-e", "SELECT id, total FROM totals EMIT ALL LIMIT 2;")
+    stopping.join()
+    assert result.exit_code == 0
+    stopped, *_, again = result.stderr.replace("\n", " ").split("NOTICE: ")[1:]
+    assert stopped.startswith('table "TOTALS" is not kept current since ')
+    assert stopped.strip().endswith(f": its query {service.query} is paused")
+    assert again.strip() == 'table "TOTALS" is kept current again'
+    assert "NOTICE" not in result.stdout
+
+
 def test_lists_and_descriptions(sql) -> None:
     shown = sql("-e", "SHOW STREAMS; SHOW QUERIES; DESCRIBE orders; EXPLAIN SELECT id FROM totals;")
     assert shown.exit_code == 0

@@ -9,10 +9,10 @@ import httpx
 import orjson
 import pytest
 
-from holdfast.client import AsyncClient, Change, Client, Progress, ServerError, Unreachable
+from holdfast.client import AsyncClient, Change, Client, Notice, Progress, ServerError, Unreachable
 from holdfast.client.changes import Resumption
-from holdfast.errors import ReadError, UnknownObject
-from tests.server.local import LocalService, eventually
+from holdfast.errors import ObjectDropped, ReadError, UnknownObject
+from tests.server.local import TOTALS, LocalService, eventually
 
 HEADER = {
     "queryId": "q",
@@ -22,18 +22,25 @@ HEADER = {
 
 
 class Answers:
-    """Answers a client's subscriptions one after the other, each with lines that then end; notes what was asked."""
+    """Answers a client's subscriptions one after the other, each with lines that then end; notes what was asked.
+
+    A line with column names is a header of its own.
+    """
 
     def __init__(self, *answers: list[object]) -> None:
         self._answers = list(answers)
         self.asked: list[str] = []
+        self.properties: list[object] = []
         self.transport = httpx.MockTransport(self._answer)
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         if request.url.path != "/query-stream":
             return httpx.Response(200, json={})
-        self.asked.append(orjson.loads(request.content)["sql"])
-        lines = [HEADER, *self._answers.pop(0)]
+        body = orjson.loads(request.content)
+        self.asked.append(body["sql"])
+        self.properties.append(body["properties"])
+        lines = self._answers.pop(0)
+        lines = lines if isinstance(lines[0], dict) and "columnNames" in lines[0] else [HEADER, *lines]
         return httpx.Response(200, content=b"".join(orjson.dumps(line) + b"\n" for line in lines))
 
 
@@ -143,6 +150,67 @@ def test_a_query_that_the_server_closes_goes_on(awaiting: bool, url: str, servic
     expected += [change for total in range(3, 8) for change in ((-1, "a", total), (1, "a", total + 1))]
     assert changes == [*expected, (1, "b", 1)]
     assert service.has_closed(push), "and its end is the end of the query"
+
+
+FROZEN = 'table "T" is not kept current since 5: its query Q is paused'
+AGAIN = 'table "T" is kept current again'
+
+
+@pytest.mark.parametrize("awaiting", [False, True])
+def test_a_notice_is_reported_once_and_what_is_unknown_is_not(awaiting: bool) -> None:
+    notices: list[Notice] = []
+    frozen, again = {"notice": FROZEN, "current": False}, {"notice": AGAIN, "current": True}
+    answers = Answers(
+        [[5, 1, "a", 1], {"progress": 6}, frozen, {"of a newer server": 1}],
+        [{**HEADER, "notice": FROZEN}, again, [7, 1, "b", 1], {"progress": 8}],
+    )
+    subscriber = Subscriber(answers, reaches(8), awaiting=awaiting, on_notice=notices.append)
+    assert subscriber.done() == [(5, 1, "a", 1), ("progress", 6), (7, 1, "b", 1), ("progress", 8)]
+    assert notices == [Notice(FROZEN, current=False), Notice(AGAIN, current=True)]
+
+
+def test_a_notice_is_logged_unless_somebody_takes_it(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "holdfast.client")
+    lines = [HEADER, {"notice": FROZEN, "current": False}, [5, 1, "a", 1], {"notice": AGAIN, "current": True}]
+    with Client("http://test", transport=Answers(lines).transport) as client, client.stream("SELECT 1;") as rows:
+        assert (next(rows)[2], rows.notice) == ("a", FROZEN)
+        assert (list(rows), rows.notice) == ([], None)
+    subscriber = Subscriber(Answers([{"notice": FROZEN, "current": False}, {"progress": 6}]), reaches(6))
+    subscriber.done()
+    assert [record.message for record in caplog.records if record.name == "holdfast.client"] == [FROZEN, AGAIN, FROZEN]
+
+
+@pytest.mark.parametrize("awaiting", [False, True])
+def test_it_resumes_on_the_objects_that_it_has_read(awaiting: bool) -> None:
+    header = {**HEADER, "objects": "3,7"}
+    answers = Answers([header, [5, 1, "a", 1]], [header, [5, 1, "a", 1], {"progress": 6}], [header, {"progress": 7}])
+    assert Subscriber(answers, reaches(7), awaiting=awaiting).done() == [
+        (5, 1, "a", 1),
+        ("progress", 6),
+        ("progress", 7),
+    ]
+    assert answers.properties == [{}, {}, {"holdfast.objects": "3,7"}], "only after progress"
+
+
+@pytest.mark.parametrize("awaiting", [False, True])
+def test_another_table_of_the_same_name_is_refused(awaiting: bool, service: LocalService, url: str) -> None:
+    subscriber = Subscriber(url, lambda _: False, awaiting=awaiting)
+    push = service.next_push()
+    assert eventually(lambda: any(each[0] == "progress" for each in subscriber.received))
+    service.close_push(push.id)
+    service.change("DROP TABLE totals;" + TOTALS)
+    subscriber.join(10)
+    assert isinstance(subscriber.error, ObjectDropped)
+    assert subscriber.error.message in ('table "TOTALS" was dropped and created again', 'table "TOTALS" was dropped')
+
+
+def test_a_new_process_is_refused_too(service: LocalService, url: str) -> None:
+    with Client(url) as client, client.subscribe("totals") as first:
+        assert isinstance(next(first), Change)
+        assert isinstance(next(first), Progress)
+    service.change("DROP TABLE totals;" + TOTALS)
+    with Client(url) as client, pytest.raises(ObjectDropped, match='"TOTALS" was dropped and created again'):
+        next(client.subscribe("totals", resume_from=first.resume_from, objects=first.objects))
 
 
 def test_it_goes_on_from_a_time_that_was_kept(url: str, service: LocalService) -> None:

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from tests.kafka.producers import open_transaction, write
 
 from holdfast.config import Settings
 from holdfast.errors import KafkaError
@@ -15,6 +14,7 @@ from holdfast.kafka.librdkafka.consumer import CONSUMERS, RangeReader
 from holdfast.kafka.markers import MarkerTopic
 from holdfast.kafka.port import TopicSilent
 from holdfast.names import StoreId, TopicName
+from tests.kafka.producers import open_transaction, write
 
 NewTopic = Callable[..., TopicName]
 

@@ -79,10 +79,14 @@ class LocalService(Service):
             system_tables=False,
         )
 
-    def run(self, text: str) -> "LocalService":
-        """Run statements that change the catalog, and wait until their queries run."""
+    def change(self, text: str) -> None:
+        """Run statements that change the catalog."""
         for parsed in statements(text):
             self.execute(parsed, {})
+
+    def run(self, text: str) -> "LocalService":
+        """Run statements that change the catalog, and wait until their queries run."""
+        self.change(text)
         assert eventually(lambda: all(query.state == "RUNNING" for query in self.queries()))
         return self
 

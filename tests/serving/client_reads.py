@@ -15,6 +15,7 @@ from holdfast.runtime.store import schemas
 from holdfast.runtime.store.port import Time
 from holdfast.serving.push.emit import TablePush
 from holdfast.serving.push.query import PushQuery
+from holdfast.serving.push.read_objects import ReadObjects
 from holdfast.serving.push.row_reader import RowReader
 from holdfast.serving.results import PullResult
 from holdfast.serving.time.read_times import Times
@@ -126,13 +127,21 @@ class Reading:
         assert isinstance(bound, BoundSelect | BoundRead)
         return self.service.pull(bound)
 
-    def push(self, text: str, *, snapshot: bool = False, marked: bool = False, store: Any = None) -> TablePush:
-        """A push query; one that reads from another `store` is not registered with the service."""
+    def push(
+        self,
+        text: str,
+        *,
+        snapshot: bool = False,
+        marked: bool = False,
+        store: Any = None,
+        reader: RowReader | None = None,
+    ) -> TablePush:
+        """A push query; one with a `reader`, or that reads from another `store`, is not registered with the service."""
         bound = self.bound(text)
-        if store is not None:
-            reader = RowReader(store, self.engine)
-            clock = self.driver.clock
-            return TablePush(bound, reader, self.times, self.wakeup, clock, snapshot=snapshot, marked=marked)
+        if store is not None or reader is not None:
+            reader, clock = reader or RowReader(store, self.engine), self.driver.clock
+            objects = ReadObjects([bound.relation], lambda: self.service.catalog)
+            return TablePush(bound, objects, reader, self.times, self.wakeup, clock, snapshot=snapshot, marked=marked)
         push = self.service.push(bound, {"auto.offset.reset": "earliest" if snapshot else "latest"})
         assert isinstance(push, TablePush)
         return push

@@ -12,7 +12,7 @@ HINT = "To start over with the new topic, drop the queries and objects that read
 
 
 class KnownTopics:
-    """On the coordinator's thread. `lost` are topics that can no longer be read, each with the reason.
+    """On the coordinator's thread, except `loss`. `lost` are topics that can no longer be read, each with the reason.
 
     A truncated topic stays lost after a restart: once it has grown past what was read, nothing else would show that
     records are missing. `refused` are topics that Kafka does not let this user read, until somebody changes that.
@@ -29,6 +29,10 @@ class KnownTopics:
     def unreadable(self) -> Mapping[TopicName, str]:
         """The topics that cannot be read now, each with the reason."""
         return self.refused | self.lost
+
+    def loss(self, topic: TopicName) -> str | None:
+        """Why a topic is lost, with a hint. From any thread."""
+        return self.lost.get(topic)
 
     def was_read(self, topic: TopicName) -> bool:
         """Whether a topic existed and was followed."""

@@ -134,7 +134,7 @@ class Api:
                 )
             if self.senders.stopping:
                 raise Problem(Code.SHUTTING_DOWN, "the server is shutting down")
-            push = await self.threaded(self.service.push, bound, sql.properties, text)
+            push = await self.threaded(self.service.push, bound, sql.options, text)
         except TooManyPushQueries as error:
             raise Problem(Code.TOO_MANY_PUSH_QUERIES, error.message, hint=error.hint) from error
         except HoldfastError as error:

@@ -15,6 +15,9 @@ more with properties:
                                     Tombstones are then marked, too, unless the request says otherwise.
                                     {"snapshot": 1700000000000} once, after the rows that the table of EMIT ALL had
                                     at this time; changes follow
+                                    {"notice": "...", "current": false}: nothing follows until a table that stopped is
+                                    {"notice": "...", "current": true}
+                                    The header of a push query then has the ids of its "objects", too.
 
 `application/json` is one array of the same parts. `application/vnd.ksql.v1+json`, also the format of /query, is an
 array, too, in which ksqlDB itself marks tombstones:
@@ -40,7 +43,7 @@ from holdfast.names import quote
 from holdfast.server.http.json_columns import Wrap, wrapped
 from holdfast.server.http.requests import RowFormat
 from holdfast.server.problems import Json
-from holdfast.serving.results import ResultColumn
+from holdfast.serving.results import Notice, ResultColumn
 from holdfast.sql.properties.session import check_property
 
 TOMBSTONES = "holdfast.tombstones"
@@ -64,7 +67,9 @@ class Framing(Protocol):
     def key(self) -> Hashable:
         """Equal for framings that encode rows in the same way."""
 
-    def header(self, query: str | None, columns: Sequence[ResultColumn], notice: str | None) -> bytes: ...
+    def header(
+        self, query: str | None, columns: Sequence[ResultColumn], notice: str | None, objects: str | None = None
+    ) -> bytes: ...
 
     def rows(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> bytes: ...
 
@@ -74,6 +79,8 @@ class Framing(Protocol):
     def progress(self, time: int) -> bytes: ...
 
     def snapshot(self, time: int) -> bytes: ...
+
+    def notice(self, notice: Notice) -> bytes: ...
 
     def error(self, body: Json) -> bytes: ...
 
@@ -93,10 +100,12 @@ class Delimited:
     def key(self) -> Hashable:
         return self.media_type, self._tombstones
 
-    def header(self, query: str | None, columns: Sequence[ResultColumn], notice: str | None) -> bytes:
+    def header(
+        self, query: str | None, columns: Sequence[ResultColumn], notice: str | None, objects: str | None = None
+    ) -> bytes:
         names, types = [column.name for column in columns], [str(column.type) for column in columns]
         header: Json = {"queryId": query, "columnNames": names, "columnTypes": types}
-        return orjson.dumps(header | ({"notice": notice} if notice else {})) + b"\n"
+        return orjson.dumps(header | present(notice=notice, objects=objects)) + b"\n"
 
     def rows(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> bytes:
         match self._tombstones:
@@ -116,6 +125,9 @@ class Delimited:
     def snapshot(self, time: int) -> bytes:
         return orjson.dumps({"snapshot": time}) + b"\n"
 
+    def notice(self, notice: Notice) -> bytes:
+        return orjson.dumps(notice_part(notice)) + b"\n"
+
     def error(self, body: Json) -> bytes:
         return orjson.dumps(body) + b"\n"
 
@@ -130,8 +142,10 @@ class Arrayed(Delimited):
     media_type = RowFormat.ARRAY.value
     _row, _tombstone = Wrap(",\n[", "]"), Wrap(',\n{"tombstone":[', "]}")
 
-    def header(self, query: str | None, columns: Sequence[ResultColumn], notice: str | None) -> bytes:
-        return b"[" + super().header(query, columns, notice).rstrip()
+    def header(
+        self, query: str | None, columns: Sequence[ResultColumn], notice: str | None, objects: str | None = None
+    ) -> bytes:
+        return b"[" + super().header(query, columns, notice, objects).rstrip()
 
     def encode_each(self, rows: Iterable[Sequence[Any]]) -> list[bytes]:
         return [b",\n" + orjson.dumps(row) for row in rows]
@@ -141,6 +155,9 @@ class Arrayed(Delimited):
 
     def snapshot(self, time: int) -> bytes:
         return b",\n" + super().snapshot(time).rstrip()
+
+    def notice(self, notice: Notice) -> bytes:
+        return b",\n" + super().notice(notice).rstrip()
 
     def error(self, body: Json) -> bytes:
         return b",\n" + orjson.dumps(body)
@@ -160,10 +177,12 @@ class Streamed:
     def key(self) -> Hashable:
         return self.media_type
 
-    def header(self, query: str | None, columns: Sequence[ResultColumn], notice: str | None) -> bytes:
+    def header(
+        self, query: str | None, columns: Sequence[ResultColumn], notice: str | None, objects: str | None = None
+    ) -> bytes:
         schema = ", ".join(f"{quote(column.name)} {column.type}" for column in columns)
-        header: Json = {"queryId": query or "none", "schema": schema} | ({"notice": notice} if notice else {})
-        return b"[" + orjson.dumps({"header": header})
+        header: Json = {"queryId": query or "none", "schema": schema}
+        return b"[" + orjson.dumps({"header": header | present(notice=notice, objects=objects)})
 
     def rows(self, rows: pa.Table, columns: Sequence[ResultColumn]) -> bytes:
         return wrapped(rows, columns, self._row, self._tombstone)
@@ -177,11 +196,22 @@ class Streamed:
     def snapshot(self, time: int) -> bytes:
         return part({"snapshot": time})
 
+    def notice(self, notice: Notice) -> bytes:
+        return part(notice_part(notice))
+
     def error(self, body: Json) -> bytes:
         return part({"errorMessage": body})
 
     def end(self, message: str | None) -> bytes:
         return (part({"finalMessage": message}) if message else b"") + b"]\n"
+
+
+def present(**fields: str | None) -> Json:
+    return {name: value for name, value in fields.items() if value}
+
+
+def notice_part(notice: Notice) -> Json:
+    return {"notice": notice.message, "current": notice.current}
 
 
 def part(content: Json) -> bytes:

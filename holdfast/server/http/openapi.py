@@ -38,16 +38,23 @@ ENTITY = an_object({"@type": TEXT, "statementText": TEXT, "warnings": an_array(a
 HEADER = an_object(
     {"queryId": {"type": ["string", "null"]}, "columnNames": an_array(TEXT), "columnTypes": an_array(TEXT)},
     notice=TEXT,
+    objects=TEXT,
 )
-DELIMITED_LINES = {**TEXT, "description": "One JSON value per line: the header, then rows, tombstones and progress."}
+NOTICE = an_object({"notice": TEXT, "current": BOOLEAN})
+DELIMITED_LINES = {
+    **TEXT,
+    "description": "One JSON value per line: the header, then rows, tombstones, progress and notices.",
+}
 PARTS = an_array({"oneOf": [HEADER, {"type": "array"}, an_object({"tombstone": {"type": "array"}}),
-                            an_object({"progress": INTEGER}), ERROR]})  # fmt: skip
+                            an_object({"progress": INTEGER}), NOTICE, ERROR]})  # fmt: skip
 STREAMED_PARTS = an_array(
     an_object(
         {},
-        header=an_object({"queryId": TEXT, "schema": TEXT}, notice=TEXT),
+        header=an_object({"queryId": TEXT, "schema": TEXT}, notice=TEXT, objects=TEXT),
         row=an_object({"columns": {"type": "array"}}, tombstone=BOOLEAN),
         progress=INTEGER,
+        notice=TEXT,
+        current=BOOLEAN,
         errorMessage=ERROR,
         finalMessage=TEXT,
     )

@@ -19,7 +19,7 @@ from holdfast.server.http.framing import Framing
 from holdfast.server.problems import Code, Problem, code_of
 from holdfast.service.service import ServiceApi
 from holdfast.serving.push.query import PushQuery
-from holdfast.serving.results import PushBatch
+from holdfast.serving.results import Notice, PushBatch
 
 SLICE_ROWS, SLICE_BYTES = 10_000, 256 << 10
 """Limits of a single write."""
@@ -78,10 +78,11 @@ class PushSender:
         self.push, self.framing, self._pool, self._with_progress = push, framing, pool, progress
         self._limit, self._rows = limit, 0
         self._progress, self._progress_at = 0, 0.0
+        self._notice: Notice | None = None
 
     async def parts(self) -> AsyncIterator[bytes]:
         """The header, rows as they arrive, and how the query ended."""
-        yield self.framing.header(self.push.id, self.push.columns, None)
+        yield self._header()
         message: str | None = None
         try:
             async for content in self._content():
@@ -101,9 +102,17 @@ class PushSender:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(self._pool.service.close_push, self.push.id)
 
+    def _header(self) -> bytes:
+        push, self._notice = self.push, self.push.notice
+        notice = self._notice.message if self._notice is not None and not self._notice.current else None
+        return self.framing.header(push.id, push.columns, notice, push.objects.ids if self._with_progress else None)
+
     async def _content(self) -> AsyncIterator[bytes]:
         push, pool = self.push, self._pool
         while not pool.stopping and not isinstance(batch := await pool.read(partial(next_batch, push)), PushEnd):
+            if self._with_progress and push.notice is not None and push.notice != self._notice:
+                self._notice = push.notice
+                yield self.framing.notice(self._notice)
             if batch is not None:
                 async for content in self._slices(batch):
                     yield content

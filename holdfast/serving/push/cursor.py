@@ -22,9 +22,12 @@ from typing import Protocol
 import pyarrow as pa
 
 from holdfast.catalog.objects import Table
+from holdfast.coordinator.upstream import Stop
 from holdfast.errors import BadTime, ReadError
-from holdfast.names import CollectionId, ObjectName
+from holdfast.names import CollectionId
 from holdfast.runtime.store.port import ChangeRange, Store, Time
+from holdfast.serving.results import Notice
+from holdfast.serving.time.choice import least_frozen
 from holdfast.serving.time.read_times import Times
 from holdfast.sql.literals.moment import BoundAsOf, Moment
 
@@ -87,7 +90,10 @@ class CursorSource(Protocol):
 
 
 class Cursor:
-    """One reader's position. For one thread; only `pending`, `seconds_to_wait` and `close` are thread-safe."""
+    """One reader's position.
+
+    For one thread; only `pending`, `seconds_to_wait`, `lag_ms` and `close` are thread-safe.
+    """
 
     def __init__(self, source: CursorSource, store: Store, times: Times, start: Start) -> None:
         self._source, self._store, self._times, self._start = source, store, times, start
@@ -104,15 +110,16 @@ class Cursor:
         """Everything up to this time was read, except the rest of the snapshot as of this time."""
         self.time: Time | None = None
         """The time up to which everything was read; None in the middle of a snapshot or a tick."""
+        self.notice: Notice | None = None
+        """Which table is frozen, or that none is any more; None if none ever was."""
+        self._stops: list[Stop | None] = []
+        self._caught_up_at = Time(0)
+        """When everything readable was last read."""
         self._begin()
 
     @property
     def state(self) -> CursorState:
         return self._state
-
-    @property
-    def reads(self) -> list[ObjectName]:
-        return [table.name for table in self._tables]
 
     @property
     def pinned_at(self) -> Time | None:
@@ -125,11 +132,21 @@ class Cursor:
             case CursorState.BUILDING:
                 return not self._building()
             case CursorState.WAITING:
-                return self._times.now() >= self.at
+                return self._times.now() >= self.at and not self._building()
             case CursorState.CHANGES:
-                return bool(self._ranges) or self._readable_change() > self.at
+                stops = self._stops_now()
+                return bool(self._ranges) or stops != self._stops or self._readable_change(stops) > self.at
             case CursorState.SNAPSHOT | CursorState.ENDED | CursorState.CLOSED:
                 return True
+
+    def lag_ms(self, now: Time) -> int:
+        """How far it is behind what is readable `now`, for as long as that is. Thread-safe."""
+        if self._pins is None:
+            return 0
+        readable = min([now, *self._frozen_at(self._stops_now())])
+        behind = readable - (self.at if self.time is None else self.time)
+        # After a RESUME there is much to read at once: the time before it does not count.
+        return max(0, min(behind, now - self._caught_up_at))
 
     def seconds_to_wait(self) -> float | None:
         """Seconds until `step` returns something even without a commit; None if it needs one."""
@@ -170,12 +187,14 @@ class Cursor:
         """Choose and pin the start time, once all tables have a readable one."""
         if self._building():
             return
+        self._latest()
         while self._state is not CursorState.CLOSED:
             self.at = self._times.choose(self._tables, self._start.as_of).time
             # The since may advance between the choice and the pin.
             with suppress(ReadError):
                 self._pin(self.at)
                 break
+        self._caught_up_at = self.at
         if self._start.up_to is not None:
             self._up_to = Time(self._start.up_to.at(self._times.now()))
             if self._up_to < self.at:
@@ -193,8 +212,9 @@ class Cursor:
     def _arrive(self) -> None:
         """Start reading if the start time has been reached."""
         if self._latest() < self.at:
-            # Raises if a table's upper froze below the start time.
-            self._times.choose(self._tables, self._start.as_of)
+            if not self._building():
+                # Raises if a table's upper froze below the start time.
+                self._times.choose(self._tables, self._start.as_of)
         elif self._start.snapshot:
             self._pages = self._source.snapshot(self.at)
             self._enter(CursorState.SNAPSHOT)
@@ -215,6 +235,7 @@ class Cursor:
     def _find_changes(self) -> bool:
         """Queue the changes after `at`. If there are none, only advance the time."""
         latest = self._latest()
+        self._check_history()
         if self._up_to is not None:
             latest = Time(min(latest, self._up_to - 1))
         # Read after `latest`: all ticks up to `latest` have then recorded which tables they changed.
@@ -222,19 +243,47 @@ class Cursor:
         if to > self.at:
             self._ranges.extend(self._source.ranges(self.at, to))
         if not self._ranges:
-            self.time = max(latest, self.at)
+            self.time, self._caught_up_at = max(latest, self.at), self._times.now()
             if latest >= self.at + CATCH_UP_MS or to > self.at or latest + 1 == self._up_to:
                 self._advance(latest)
         return bool(self._ranges)
 
     def _latest(self) -> Time:
-        """The latest time that is final for all tables: the least of their uppers, minus one."""
-        return Time(min(self._times.latest(table).time for table in self._tables))
+        """The latest time that is final for all tables: the least of their uppers, minus one. Sets `notice`."""
+        self._stops, now = self._stops_now(), self._times.now()
+        bounds = [self._times.following(table) for table in self._tables]
+        frozen = least_frozen(bounds)
+        if frozen is not None:
+            self.notice = Notice(frozen.notice, current=False)
+        elif self.notice is not None and not self.notice.current:
+            self.notice = Notice(f"{_listed(self._tables)} kept current again", current=True)
+        return Time(min([now, *(each.frontier.upper - 1 for each in bounds)]))
 
-    def _readable_change(self) -> Time:
+    def _check_history(self) -> None:
+        """Raise if a table was rebuilt: the pins keep the history of one that was not."""
+        for table in self._tables:
+            since = self._store.frontier(CollectionId(table.name)).since
+            if since > self.at:
+                raise ReadError(
+                    f'{table.KIND} "{table.name}" was rebuilt',
+                    detail=f"Its history starts at {since}, and the query has read up to {self.at}: what changed in "
+                    "between is not known.",
+                    hint="Start the query again, with a snapshot.",
+                )
+
+    def _stops_now(self) -> list[Stop | None]:
+        return [self._times.stop(table) for table in self._tables]
+
+    def _frozen_at(self, stops: Sequence[Stop | None]) -> Iterator[Time]:
+        """The latest readable times of the frozen tables."""
+        existing = self._store.collections()
+        for each, stop in zip(self._collections, stops, strict=True):
+            if stop is not None and each in existing:
+                yield Time(self._store.frontier(each).upper - 1)
+
+    def _readable_change(self, stops: Sequence[Stop | None]) -> Time:
         """The time of the last change, or of the last readable one: a frozen table may have later ones."""
-        frozen = [CollectionId(table.name) for table in self._tables if not self._times.is_current(table)]
-        return Time(min([self._changed_at(), *(self._store.frontier(each).upper - 1 for each in frozen)]))
+        return min([self._changed_at(), *self._frozen_at(stops)])
 
     def _changed_at(self) -> Time:
         return max(self._store.changed_at(each) for each in self._collections)
@@ -275,6 +324,12 @@ class Cursor:
             # A page is being read: the reader closes them afterwards.
             with suppress(ValueError):
                 self._pages.close()
+
+
+def _listed(tables: Sequence[Table]) -> str:
+    """Tables as the subject of a sentence."""
+    names = ", ".join(f'"{table.name}"' for table in tables)
+    return f"{tables[0].KIND} {names} is" if len(tables) == 1 else f"{names} are"
 
 
 def up_to_before_start(moment: Moment, at: Time, up_to: Time) -> BadTime:

@@ -14,6 +14,7 @@ from holdfast.runtime.store.port import ChangeRange, Time
 from holdfast.serving.projection import Projection
 from holdfast.serving.push.cursor import Cursor, Start
 from holdfast.serving.push.query import IDLE_SECONDS, CursorQuery, PushQuery
+from holdfast.serving.push.read_objects import ReadObjects
 from holdfast.serving.push.row_reader import RowReader, SharedRows, with_no_tombstones
 from holdfast.serving.push.stream_reader import OffsetRanges, StreamPosition, StreamReader
 from holdfast.serving.push.table_source import TableChanges
@@ -31,7 +32,7 @@ BATCH_BYTES = 8 << 20
 def batch_key(bound: BoundSelect, projection: Projection) -> Hashable:
     """Equal for queries that get the same rows at the same position."""
     relation = bound.relation
-    return relation.name, relation.topic, str(relation.schema), projection.select("t", projection.dialect)
+    return relation.name, relation.id, str(relation.schema), projection.select("t", projection.dialect)
 
 
 class StreamPush(PushQuery):
@@ -40,6 +41,7 @@ class StreamPush(PushQuery):
     def __init__(
         self,
         bound: BoundSelect,
+        objects: ReadObjects,
         streams: StreamReader,
         reader: RowReader,
         wakeup: Wakeup,
@@ -48,22 +50,25 @@ class StreamPush(PushQuery):
         start: StreamPosition,
     ) -> None:
         self._projection, self._relation, self._reader = Projection(bound), bound.relation, reader
-        super().__init__([bound.relation.name], self._projection.columns, wakeup, clock, limit=bound.limit)
+        super().__init__(objects, self._projection.columns, wakeup, clock, limit=bound.limit)
         self._key = batch_key(bound, self._projection)
         assert bound.relation.topic is not None
         self._topic = bound.relation.topic
         self._streams, self._position = streams, start
+        self._identity = streams.identity(bound.relation)
         self._batch_records = FIRST_OFFSETS
 
     def _pending(self) -> bool:
+        self._streams.check(self._relation, self._identity)
         return self._streams.reads.may_start(self._topic) and self._streams.has_more(self._relation, self._position)
 
     def seconds_to_wait(self) -> float:
         return min(super().seconds_to_wait(), self._streams.reads.seconds_to_wait(self._topic) or IDLE_SECONDS)
 
     def _read(self) -> PushBatch | None:
+        self._streams.check(self._relation, self._identity)
         time, ends = self._streams.visible(self._relation)
-        self._streams.check(self._position, ends)
+        self._streams.check_ends(self._position, ends)
         starts = {partition: self._position.get(partition, 0) for partition in ends}
         ranges = {
             p: (starts[p], min(end, starts[p] + self._batch_records)) for p, end in ends.items() if end > starts[p]
@@ -72,8 +77,7 @@ class StreamPush(PushQuery):
             self._time = time
             return None
         ordered: OffsetRanges = tuple(sorted(ranges.items()))
-        identity = self._streams.identity(self._relation)
-        rows = self._shared((self._key, identity, ordered), ordered)
+        rows = self._shared((self._key, self._identity, ordered), ordered)
         if rows is None:
             return None
         self._position = {**self._position, **{partition: end for partition, (_, end) in ranges.items()}}
@@ -102,6 +106,7 @@ class TablePush(CursorQuery):
     def __init__(
         self,
         bound: BoundSelect,
+        objects: ReadObjects,
         reader: RowReader,
         times: Times,
         wakeup: Wakeup,
@@ -115,7 +120,7 @@ class TablePush(CursorQuery):
         self._key = batch_key(bound, self._projection)
         self._source = TableChanges(bound.relation, reader.store, reader.sizes)
         cursor = Cursor(self._source, reader.store, times, Start(snapshot=snapshot))
-        super().__init__(cursor, self._projection.columns, wakeup, clock, limit=bound.limit)
+        super().__init__(objects, cursor, self._projection.columns, wakeup, clock, limit=bound.limit)
 
     def _snapshot_rows(self, rows: pa.Table) -> pa.Table:
         return with_no_tombstones(self._reader.rows(self._projection, rows))

@@ -1,11 +1,11 @@
-"""Metrics of the open push queries; ends those that fall too far behind."""
+"""Metrics of the open push queries; ends those that fall too far behind, or whose objects were dropped."""
 
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from holdfast.errors import SubscriptionLagged
+from holdfast.errors import ObjectDropped, SubscriptionLagged
 from holdfast.names import ObjectName
 from holdfast.runtime.store.port import Time
 from holdfast.serving.push.query import PushQuery
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionInfo:
-    """An open push query. It keeps history from `pinned_at` on, which is `lag_ms` behind the latest final time."""
+    """An open push query. It keeps history from `pinned_at` on, and is `lag_ms` behind what it could read."""
 
     id: str
     reads: tuple[ObjectName, ...]
@@ -35,10 +35,10 @@ def subscription_infos(pushes: Iterable[PushQuery], now: Time) -> list[Subscript
     return [
         SubscriptionInfo(
             push.id,
-            push.reads,
+            push.objects.names,
             push.meter.started_ms,
-            pinned := push.pinned_at,
-            max(0, now - pinned) if pinned is not None else 0,
+            push.pinned_at,
+            push.lag_ms(now),
             push.meter.rows,
             push.meter.bytes,
             push.meter.buffered,
@@ -62,8 +62,19 @@ def _lag_error(push: PushQuery, now: Time, max_lag: timedelta) -> SubscriptionLa
     return SubscriptionLagged(f"the subscription fell more than {max_lag} behind", detail=detail, hint=hint)
 
 
+def _dropped(push: PushQuery) -> ObjectDropped | None:
+    try:
+        push.objects.check()
+    except ObjectDropped as error:
+        return error
+    return None
+
+
 class LagWatch:
-    """Ends push queries that are more than `max_lag` behind."""
+    """Ends push queries that are more than `max_lag` behind, and those whose objects were dropped.
+
+    A client that does not read would pin the history of another object of the same name.
+    """
 
     def __init__(self, pushes: Callable[[], Iterable[PushQuery]], now: Callable[[], Time], max_lag: timedelta) -> None:
         self._pushes, self._now, self._max_lag = pushes, now, max_lag
@@ -83,8 +94,10 @@ class LagWatch:
     def check(self) -> None:
         now, max_lag_ms = self._now(), self._max_lag // timedelta(milliseconds=1)
         for push in self._pushes():
-            pinned = push.pinned_at
-            if pinned is not None and now - pinned > max_lag_ms:
+            lag_ms = push.lag_ms(now)
+            if lag_ms > max_lag_ms:
                 error = _lag_error(push, now, self._max_lag)
-                log.warning("push query ended, too far behind: id=%s lag_ms=%d", push.id, now - pinned)
+                log.warning("push query ended, too far behind: id=%s lag_ms=%d", push.id, lag_ms)
                 push.fail(error)
+            elif (gone := _dropped(push)) is not None:
+                push.fail(gone)

@@ -9,12 +9,12 @@ from uuid import uuid4
 import pyarrow as pa
 
 from holdfast.errors import HoldfastError
-from holdfast.names import ObjectName
 from holdfast.runtime.store.port import ChangeRange, Time
 from holdfast.serving.push.cursor import Cursor, CursorState, Page, SnapshotEnd
 from holdfast.serving.push.meter import Meter
+from holdfast.serving.push.read_objects import ReadObjects
 from holdfast.serving.push.row_reader import SharedRows
-from holdfast.serving.results import PushBatch, ResultColumn
+from holdfast.serving.results import Notice, PushBatch, ResultColumn
 from holdfast.serving.wakeup import Wakeup
 from holdfast.wall_clock import WallClock
 
@@ -27,7 +27,7 @@ class PushQuery(ABC):
 
     def __init__(
         self,
-        reads: Sequence[ObjectName],
+        objects: ReadObjects,
         columns: Sequence[ResultColumn],
         wakeup: Wakeup,
         clock: WallClock,
@@ -40,10 +40,10 @@ class PushQuery(ABC):
         self._closed = Event()
         self._failure: HoldfastError | None = None
         self._time: Time | None = None
-        self.reads = tuple(reads)
+        self.objects = objects
         self.meter = Meter(clock.now_ms())
         """Counts what was sent and buffered; updated by the sender."""
-        name = re.sub(r"\W", "_", reads[0], flags=re.ASCII)
+        name = re.sub(r"\W", "_", objects.names[0], flags=re.ASCII)
         self._id = f"PUSH_{name}_{uuid4().hex[:12]}".upper()
 
     @property
@@ -64,9 +64,20 @@ class PushQuery(ABC):
         """The time from which it keeps history readable; None if it pins none."""
         return None
 
+    @property
+    def notice(self) -> Notice | None:
+        """Why nothing more comes for now, or that it does again; as of the last call of `next`."""
+        return None
+
+    def lag_ms(self, now: Time) -> int:
+        """How far it is behind what it could read `now`. Thread-safe."""
+        del now
+        return 0
+
     def ready(self) -> bool:
         """Whether `next` may return or raise something immediately. Never waits and never reads from disk."""
         try:
+            self.objects.check()
             return self._closed.is_set() or self._left == 0 or self._pending()
         except HoldfastError:
             return True
@@ -85,9 +96,11 @@ class PushQuery(ABC):
             seen = self._wakeup.count
             try:
                 batch = self._read()
+                self.objects.check()
             except HoldfastError:
                 if self._closed.is_set():  # closing released the rows being read
                     break
+                self.objects.check()  # the reason may be that an object is gone
                 raise
             if batch is not None:
                 if batch.rows.num_rows or batch.snapshot is not None:
@@ -142,6 +155,7 @@ class CursorQuery(PushQuery):
 
     def __init__(
         self,
+        objects: ReadObjects,
         cursor: Cursor,
         columns: Sequence[ResultColumn],
         wakeup: Wakeup,
@@ -149,12 +163,19 @@ class CursorQuery(PushQuery):
         *,
         limit: int | None = None,
     ) -> None:
-        super().__init__(cursor.reads, columns, wakeup, clock, limit=limit)
+        super().__init__(objects, columns, wakeup, clock, limit=limit)
         self._cursor = cursor
 
     @property
     def pinned_at(self) -> Time | None:
         return self._cursor.pinned_at
+
+    @property
+    def notice(self) -> Notice | None:
+        return self._cursor.notice
+
+    def lag_ms(self, now: Time) -> int:
+        return self._cursor.lag_ms(now)
 
     def close(self) -> None:
         super().close()

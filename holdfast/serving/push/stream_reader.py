@@ -1,14 +1,15 @@
 """Re-reads streams from their topics, up to the visible offsets."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import pyarrow as pa
 
 from holdfast.catalog.objects import CatalogObject
+from holdfast.errors import TopicChanged
 from holdfast.kafka.changes import check_positions
 from holdfast.kafka.port import Ranges, TopicAdmin
 from holdfast.kafka.records import Partition
-from holdfast.names import ObjectName, QueryId
+from holdfast.names import ObjectName, QueryId, TopicName
 from holdfast.runtime.program import TopicInput
 from holdfast.runtime.record_decoder import RecordDecoder
 from holdfast.runtime.serdes.decoder import Decoder
@@ -23,6 +24,9 @@ OffsetRanges = tuple[tuple[Partition, tuple[int, int]], ...]
 """The first offset and the end offset, per partition."""
 
 
+Identity = tuple[QueryId | None, str | None]
+"""The query that writes a stream, and the id of its topic, once that is known."""
+RESTART = "Start the query again to read the new topic."
 CACHED_BATCHES = 32
 """Decoded batches cached for other readers at the same position."""
 
@@ -40,14 +44,17 @@ class StreamReader:
         records: Callable[[pa.Table], pa.Table],
         writers: Callable[[ObjectName], Iterable[QueryId]],
         reads: TopicReads,
+        loss: Callable[[TopicName], str | None],
     ) -> None:
+        """`loss` says why a topic can no longer be read, with a hint."""
         self._store, self._admin, self._ranges, self._decoder = store, admin, ranges, decoder
-        self._read_time, self._records, self._writers = read_time, records, writers
+        self._read_time, self._records, self._writers, self._loss = read_time, records, writers, loss
         self.reads = reads
         self._decoded: SingleFlight[pa.Table] = SingleFlight(CACHED_BATCHES)
 
     def start(self, stream: CatalogObject, *, earliest: bool) -> StreamPosition:
         """The start position: after everything visible, or at the first record that the topic retains."""
+        self.check(stream, self.identity(stream))
         ends = self.visible(stream)[1]
         return self._admin.starts(ends) if earliest else ends
 
@@ -65,7 +72,7 @@ class StreamReader:
             marks = self._store.published_ends()
         return time, {(m.topic, m.partition): m.offset for m in marks if m.topic == stream.topic}
 
-    def check(self, position: StreamPosition, ends: StreamPosition) -> None:
+    def check_ends(self, position: StreamPosition, ends: StreamPosition) -> None:
         """Raise `TopicChanged` when the topic ends before a position: nothing would come until it has grown past it."""
         check_positions(self._admin, position, ends)
 
@@ -87,6 +94,22 @@ class StreamReader:
 
         return self._decoded.get((stream.name, self.identity(stream), str(stream.schema), ranges), decode)
 
-    def identity(self, stream: CatalogObject) -> Hashable:
+    def check(self, stream: CatalogObject, identity: Identity) -> None:
+        """Raise if the topic of a stream is gone, or another one than the one with this identity.
+
+        The topics of derived streams are not checked: the server itself writes them.
+        """
+        if stream.topic is None or stream.query is not None:
+            return
+        loss, before, now = self._loss(stream.topic), identity[1], self.identity(stream)[1]
+        if loss is None and before is not None and now != before:
+            recreated = f" and recreated (now its id is {now})" if now is not None else ""
+            loss = f'topic "{stream.topic}" was deleted{recreated}\nHINT: {RESTART}'
+        if loss is not None:
+            message, _, hint = loss.partition("\nHINT: ")
+            detail = f'The query reads the topic for stream "{stream.name}".'
+            raise TopicChanged(message, detail=detail, hint=hint or RESTART)
+
+    def identity(self, stream: CatalogObject) -> Identity:
         """Distinguishes a topic from another one of the same name, which has other records at the same offsets."""
         return stream.query, self._store.get(f"topic/{stream.topic}")

@@ -12,6 +12,7 @@ from holdfast.serving.projection import Projection
 from holdfast.serving.push.cursor import Cursor, CursorSource, CursorState, Start
 from holdfast.serving.push.query import CursorQuery
 from holdfast.serving.push.query_source import QueryChanges
+from holdfast.serving.push.read_objects import ReadObjects
 from holdfast.serving.push.row_reader import RowReader, SharedRows
 from holdfast.serving.push.table_source import TableChanges
 from holdfast.serving.push.update_rows import TableUpdates, UpdateFormat
@@ -38,6 +39,7 @@ class SubscribeQuery(CursorQuery):
     def __init__(
         self,
         bound: BoundSubscribe,
+        objects: ReadObjects,
         source: CursorSource,
         reader: RowReader,
         times: Times,
@@ -46,7 +48,8 @@ class SubscribeQuery(CursorQuery):
     ) -> None:
         self._format = update_format(bound)
         start = Start(bound.snapshot, bound.as_of, bound.up_to)
-        super().__init__(Cursor(source, reader.store, times, start), self._format.columns, wakeup, clock)
+        cursor = Cursor(source, reader.store, times, start)
+        super().__init__(objects, cursor, self._format.columns, wakeup, clock)
         self._progress = Time(0)
         """The time of the last progress row."""
         self._progress_at = clock.monotonic()
@@ -92,15 +95,21 @@ class TableSubscription(SubscribeQuery):
     """Follows one table; filter and projection are applied to its changes."""
 
     def __init__(
-        self, bound: BoundSubscribe, reader: RowReader, times: Times, wakeup: Wakeup, clock: WallClock
+        self,
+        bound: BoundSubscribe,
+        objects: ReadObjects,
+        reader: RowReader,
+        times: Times,
+        wakeup: Wakeup,
+        clock: WallClock,
     ) -> None:
         assert isinstance(bound.select, BoundSelect)
         table = bound.select.relation
         assert isinstance(table, Table)
         self._reader, self._source = reader, TableChanges(table, reader.store, reader.sizes)
         self._updates = TableUpdates(Projection(bound.select), update_format(bound))
-        self._key = (table.name, table.topic, str(table.schema), self._updates.key)
-        super().__init__(bound, self._source, reader, times, wakeup, clock)
+        self._key = (table.name, table.id, str(table.schema), self._updates.key)
+        super().__init__(bound, objects, self._source, reader, times, wakeup, clock)
 
     def _snapshot_rows(self, rows: pa.Table) -> pa.Table:
         return self._format.rows(self._reader.rows(self._updates.projection, rows), self._cursor.at)
@@ -118,11 +127,17 @@ class QuerySubscription(SubscribeQuery):
     """Follows a query with joins or aggregates."""
 
     def __init__(
-        self, bound: BoundSubscribe, reader: RowReader, times: Times, wakeup: Wakeup, clock: WallClock
+        self,
+        bound: BoundSubscribe,
+        objects: ReadObjects,
+        reader: RowReader,
+        times: Times,
+        wakeup: Wakeup,
+        clock: WallClock,
     ) -> None:
         assert isinstance(bound.select, BoundRead)
         self._source = QueryChanges(bound.select, update_format(bound), reader)
-        super().__init__(bound, self._source, reader, times, wakeup, clock)
+        super().__init__(bound, objects, self._source, reader, times, wakeup, clock)
 
     def _snapshot_rows(self, rows: pa.Table) -> pa.Table:
         return rows

@@ -44,8 +44,9 @@ class Bounds:
 
     @property
     def notice(self) -> str:
-        """The NOTICE of a read of a frozen object."""
-        return f'{self.kind} "{self.name}" has been frozen since {self.frontier.upper - 1}: {self.frozen}'
+        """The NOTICE of a read of a frozen object; it has no readable time while it is rebuilt."""
+        since = f" since {self.frontier.upper - 1}" if self.frontier.upper else ""
+        return f'{self.kind} "{self.name}" has been frozen{since}: {self.frozen}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def choose(bounds: Sequence[Bounds], now: Time, as_of: BoundAsOf | None = None) 
     """
     bounds = tuple(bounds)
     since = max(bounds, key=lambda b: b.frontier.since, default=None)
-    frozen = min((b for b in bounds if b.frozen is not None), key=lambda b: b.frontier.upper, default=None)
+    frozen = least_frozen(bounds)
     least = since.frontier.since if since is not None else Time(0)
     if as_of is None:
         chosen = TimeChoice(now, bounds, Decider.NOW)
@@ -85,6 +86,11 @@ def choose(bounds: Sequence[Bounds], now: Time, as_of: BoundAsOf | None = None) 
     if chosen.time < least or (frozen is not None and chosen.time >= frozen.frontier.upper):
         raise no_valid_time(bounds, chosen.time, as_of)
     return chosen
+
+
+def least_frozen(bounds: Sequence[Bounds]) -> Bounds | None:
+    """The frozen object with the least upper."""
+    return min((b for b in bounds if b.frozen is not None), key=lambda b: b.frontier.upper, default=None)
 
 
 def explain_choice(choice: TimeChoice, now: Time) -> str:

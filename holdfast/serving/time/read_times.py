@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from holdfast.catalog.objects import CatalogObject, Held, Index, NamedHold, Table
 from holdfast.catalog.system import is_system
 from holdfast.coordinator.uppers import Uppers, maintaining_query
+from holdfast.coordinator.upstream import Stop
 from holdfast.errors import ReadError
 from holdfast.names import CollectionId, ObjectName
 from holdfast.runtime.progress import Status
@@ -60,9 +61,20 @@ class Times:
         progress = self._uppers.progress(relation)
         return progress is not None and progress.status is Status.BUILDING
 
+    def stop(self, relation: CatalogObject | Index) -> Stop | None:
+        """The query that keeps the upper of a table or index from following the clock."""
+        return self._uppers.stop(relation)
+
     def is_current(self, relation: CatalogObject | Index) -> bool:
         """Whether the upper of a table or index follows the clock."""
-        return self._uppers.stop(relation) is None
+        return self.stop(relation) is None
+
+    def following(self, table: Table) -> Bounds:
+        """The bounds of a table whose changes are read. Does not wait: a table that catches up has the upper it had."""
+        if is_system(table):
+            self._refresh_system()
+        frozen = self._reach(table, self.now())
+        return Bounds(table.name, self._store.frontier(CollectionId(table.name)), frozen, kind=table.KIND)
 
     def latest(self, table: Table) -> Readable:
         """The latest final time of a table, or an error that says why it has none."""
@@ -175,17 +187,22 @@ class Times:
         return frontier.since if frontier.upper > 0 and reaches else own
 
     def _own_bounds(self, table: Table, now: Time) -> Bounds:
-        query, progress = maintaining_query(table), self._uppers.progress(table)
-        self._uppers.reach([table], now)
-        stop = self._uppers.stop(table)
-        frozen = stop.seen_from(query) if stop is not None else None
+        progress, frozen = self._uppers.progress(table), self._reach(table, now)
         if progress is not None and progress.status is Status.BUILDING:
+            stop = self._uppers.stop(table)
+            waits = stop is not None and stop.query != maintaining_query(table)
             raise ReadError(
                 f'{table.KIND} "{table.name}" is still building, {progress.done:.0%}',
-                detail=f"It waits: {frozen}." if stop is not None and stop.query != query else None,
+                detail=f"It waits: {frozen}." if waits else None,
                 hint="It can be read once it has caught up; SHOW QUERIES shows its progress.",
             )
         frontier = self._store.frontier(CollectionId(table.name))
         if frontier.upper == 0:
             raise ReadError(f'{table.KIND} "{table.name}" has no readable time yet', detail=f"The reason: {frozen}.")
         return Bounds(table.name, frontier, frozen, tuple(self._holds(table.name)), table.KIND)
+
+    def _reach(self, table: Table, now: Time) -> str | None:
+        """Let the upper of a table follow the clock; returns why it is frozen instead."""
+        self._uppers.reach([table], now)
+        stop = self._uppers.stop(table)
+        return stop.seen_from(maintaining_query(table)) if stop is not None else None

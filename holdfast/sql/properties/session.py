@@ -42,6 +42,8 @@ PREFIXES = ("ksql.streams.", "consumer.")
 
 TRANSACTION = "holdfast.transaction"
 """The transaction of a request: BEGIN returns its id, and a client sends it with the statements that follow."""
+OBJECTS = "holdfast.objects"
+"""The ids of the objects that a push query has read, from the header of its response: it resumes only on these."""
 
 
 def stored_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -59,7 +61,7 @@ def plain_name(name: str) -> str:
 def check_property(name: str, value: str | None, *, position: Position | None = None) -> None:
     """Refuse an unknown property or a value that is not allowed."""
     plain = plain_name(name)
-    if plain == TRANSACTION or is_ignored(plain):
+    if plain in (TRANSACTION, OBJECTS) or is_ignored(plain):
         return
     if plain not in KNOWN:
         raise UnknownProperty(name, known=sorted(KNOWN), position=position)

@@ -1,9 +1,9 @@
 """SUBSCRIBE: the query whose changes are sent, the start time, and the options."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from holdfast.catalog.objects import CatalogObject, Hold, Stream
+from holdfast.catalog.objects import CatalogObject, Hold, Stream, View
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import (
     BindError,
@@ -13,10 +13,12 @@ from holdfast.errors import (
     WrongObjectKind,
     nearest,
 )
+from holdfast.names import ObjectName
 from holdfast.runtime.expressions.tree import ColumnRef
 from holdfast.sql.literals.moment import BoundAsOf, Moment, bind_as_of, bind_moment
 from holdfast.sql.query.inline_views import ViewRefused, inlined
 from holdfast.sql.query.relation import WINDOW_BOUNDS
+from holdfast.sql.query.view_definition import relations_of
 from holdfast.sql.read.pull import BoundRead, computes
 from holdfast.sql.read.select import BoundSelect, bind_select
 from holdfast.sql.syntax import statements as sql
@@ -36,6 +38,8 @@ class BoundSubscribe:
     key: tuple[int, ...] = ()
     hold: Hold | None = None
     """The hold at whose time the subscription begins."""
+    views: tuple[View, ...] = ()
+    """The plain views that the query reads, also through other views."""
 
     @property
     def limit(self) -> None:
@@ -54,7 +58,20 @@ def bind_subscribe(statement: sql.Subscribe, catalog: Catalog) -> BoundSubscribe
         up_to=bind_moment(statement.up_to) if statement.up_to is not None else None,
         key=_key(statement.key, bound),
         hold=_hold(statement, bound, catalog),
+        views=tuple(_views(_relations(statement.target), catalog)),
     )
+
+
+def _relations(target: sql.Identifier | sql.Select) -> Iterable[str]:
+    return [target.text] if isinstance(target, sql.Identifier) else relations_of(target)
+
+
+def _views(names: Iterable[str], catalog: Catalog) -> Iterator[View]:
+    for name in names:
+        view = catalog.views.get(ObjectName(name))
+        if view is not None:
+            yield view
+            yield from _views(view.sources, catalog)
 
 
 def _select(target: sql.Identifier | sql.Select, catalog: Catalog) -> sql.Select:

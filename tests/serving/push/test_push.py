@@ -263,7 +263,7 @@ def test_readers_at_the_same_place_share_what_is_read(reading):
 
     reader = RowReader(Counting(), None)
     made = [
-        TablePush(reading.bound(text), reader, reading.times, reading.wakeup, reading.driver.clock, snapshot=False)
+        reading.push(text, reader=reader)
         for text in ["SELECT id, n FROM t EMIT CHANGES;"] * 5 + ["SELECT id FROM t WHERE n > 1 EMIT CHANGES;"]
     ]
     reading.put("T", {"a": (1, "x"), "b": (2, "x")})
