@@ -89,9 +89,9 @@ def test_a_push_over_a_table_that_stops_says_so(sql, service: LocalService, form
     stopping.join()
     assert result.exit_code == 0
     stopped, *_, again = result.stderr.replace("\n", " ").split("NOTICE: ")[1:]
-    assert stopped.startswith('table "TOTALS" is not kept current since ')
+    assert stopped.startswith('table "TOTALS" has been frozen since ')
     assert stopped.strip().endswith(f": its query {service.query} is paused")
-    assert again.strip() == 'table "TOTALS" is kept current again'
+    assert again.strip() == 'table "TOTALS" is current again'
     assert "NOTICE" not in result.stdout
 
 

@@ -152,8 +152,8 @@ def test_a_query_that_the_server_closes_goes_on(awaiting: bool, url: str, servic
     assert service.has_closed(push), "and its end is the end of the query"
 
 
-FROZEN = 'table "T" is not kept current since 5: its query Q is paused'
-AGAIN = 'table "T" is kept current again'
+FROZEN = 'table "T" has been frozen since 5: its query Q is paused'
+AGAIN = 'table "T" is current again'
 
 
 @pytest.mark.parametrize("awaiting", [False, True])

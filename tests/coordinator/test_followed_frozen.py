@@ -27,7 +27,7 @@ def service(servers: Servers) -> Service:
     return service
 
 
-def told(push: PushQuery) -> tuple[str, bool] | None:
+def notice_of(push: PushQuery) -> tuple[str, bool] | None:
     received(push)
     return (push.notice.message, push.notice.current) if push.notice is not None else None
 
@@ -39,25 +39,25 @@ def watch(service: Service) -> LagWatch:
 @pytest.mark.parametrize("sql", [*FOLLOWED, JOINED])
 def test_a_query_is_told_when_its_table_stops_and_when_it_goes_on(sql: str, service: Service) -> None:
     push = follow(service, sql)
-    assert told(push) is None
+    assert notice_of(push) is None
     table = "deep" if "deep" in sql else "bad"
     big = pause(service)
     assert push.ready(), "its reader is woken"
     expected = read(service, f"SELECT * FROM {table};").notice
     assert expected is not None
-    assert told(push) == (expected, False)
+    assert notice_of(push) == (expected, False)
     assert not push.ready()
     later = follow(service, sql)
     assert later.notice is not None
     assert later.notice.message == expected, "at the start, before the first row"
     run(service, "INSERT INTO s (id, n) VALUES ('a', 3);")
-    assert (received(push), told(push)) == ([], (expected, False))
+    assert (received(push), notice_of(push)) == ([], (expected, False))
     run(service, f"RESUME {big};")
     assert push.ready()
     assert received(push) != []
     subject = '"DEEP", "GOOD" are' if "JOIN" in sql else f'materialized view "{table.upper()}" is'
     subject = subject if "deep" in sql else 'table "BAD" is'
-    assert told(push) == told(later) == (f"{subject} kept current again", True)
+    assert notice_of(push) == notice_of(later) == (f"{subject} current again", True)
 
 
 def test_a_failure_is_told_with_its_reason(service: Service, servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def test_a_failure_is_told_with_its_reason(service: Service, servers: Servers, m
     with monkeypatch.context() as patched:
         patched.setattr(Engine, "run", failing)
         servers.write(f"{servers.settings.service_id}_s", b'{"N":3}', key=b"a")
-    message, current = told(push) or ("", True)
+    message, current = notice_of(push) or ("", True)
     assert message.endswith(f"query {ids(service)['BIG']} upstream of it stopped: on purpose")
     assert not current
 
@@ -93,7 +93,7 @@ def test_who_has_read_all_of_a_frozen_table_has_not_fallen_behind(sql: str, serv
     watch(service).check()
     assert received(push) != [], "what it missed comes at once, and does not end it either"
     watch(service).check()
-    assert told(push) is not None
+    assert notice_of(push) is not None
 
 
 def test_a_client_that_does_not_read_is_still_ended(service: Service, servers: Servers) -> None:
@@ -119,7 +119,7 @@ def test_a_table_that_is_rebuilt_ends_its_queries(service: Service) -> None:
     push = follow(service, "SUBSCRIBE named;")
     received(push)
     run(service, f"PAUSE {ids(service)['NAMED']};")
-    assert told(push) is not None
+    assert notice_of(push) is not None
     run(service, "INSERT INTO s (id, n) VALUES ('a', 3);")
     assert received(push) == []
     run(service, f"RESUME {ids(service)['NAMED']};")

@@ -256,7 +256,7 @@ class Cursor:
         if frozen is not None:
             self.notice = Notice(frozen.notice, current=False)
         elif self.notice is not None and not self.notice.current:
-            self.notice = Notice(f"{_listed(self._tables)} kept current again", current=True)
+            self.notice = Notice(f"{_listed(self._tables)} current again", current=True)
         return Time(min([now, *(each.frontier.upper - 1 for each in bounds)]))
 
     def _check_history(self) -> None:

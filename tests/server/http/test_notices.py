@@ -15,7 +15,7 @@ STATEMENTS = [
     "SELECT id, total FROM totals EMIT CHANGES;",
 ]
 ASKING = {"holdfast.progress": True}
-AGAIN = {"notice": 'table "TOTALS" is kept current again', "current": True}
+AGAIN = {"notice": 'table "TOTALS" is current again', "current": True}
 FORMATS = {
     "/query-stream": ["application/vnd.ksqlapi.delimited.v1", "application/json", "application/vnd.ksql.v1+json"],
     "/query": ["application/vnd.ksql.v1+json"],
@@ -60,7 +60,7 @@ def test_a_query_over_a_table_that_stops_says_so(
         found = notices(parts(response))
         message = stop_and_go(service)
         assert [next(found), next(found)] == [{"notice": message, "current": False}, AGAIN]
-    assert message.startswith('table "TOTALS" is not kept current since ')
+    assert message.startswith('table "TOTALS" has been frozen since ')
     assert message.endswith(f": its query {service.query} is paused")
 
 

@@ -154,7 +154,7 @@ class Unwritten(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """The mean width of a table's rows, in bytes, when it had so many."""
+    """The mean width of the rows of a table, in bytes, as of a number of rows."""
 
     rows: int
     width: float
