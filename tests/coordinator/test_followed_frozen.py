@@ -37,7 +37,9 @@ def watch(service: Service) -> LagWatch:
 
 
 @pytest.mark.parametrize("sql", [*FOLLOWED, JOINED])
-def test_a_query_is_told_when_its_table_stops_and_when_it_goes_on(sql: str, service: Service) -> None:
+def test_a_query_gets_a_notice_when_its_table_is_frozen_and_when_it_is_current_again(
+    sql: str, service: Service
+) -> None:
     push = follow(service, sql)
     assert notice_of(push) is None
     table = "deep" if "deep" in sql else "bad"
@@ -60,7 +62,9 @@ def test_a_query_is_told_when_its_table_stops_and_when_it_goes_on(sql: str, serv
     assert notice_of(push) == notice_of(later) == (f"{subject} current again", True)
 
 
-def test_a_failure_is_told_with_its_reason(service: Service, servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_notice_of_a_failure_has_its_reason(
+    service: Service, servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     push, whole = follow(service, "SUBSCRIBE deep;"), Engine.run
     received(push)
 
