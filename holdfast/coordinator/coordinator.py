@@ -20,7 +20,7 @@ from holdfast.wall_clock import WallClock
 
 log = logging.getLogger(__name__)
 
-LONGEST_RETRY_SECONDS = 30.0
+LONGEST_RETRY_SECONDS = 10.0
 """The pause after a failed round doubles up to this while the problem stays the same."""
 
 

@@ -21,7 +21,7 @@ class Rounds(Coordinator):
         activity = Activity(self.clock, limit=60)
         self.requests = Requests(activity, seconds=60)
         nothing: Any = None
-        parts = [nothing] * 7
+        parts = [nothing] * 8
         super().__init__(self.requests, *parts, self.clock, Intervals(), activity, lambda _error: None)
 
     def step(self, timeout: float = 0.0) -> bool:
@@ -39,7 +39,7 @@ class Rounds(Coordinator):
 def test_the_pause_grows_while_the_problem_stays_the_same() -> None:
     rounds = Rounds()
     away, full = KafkaError("Kafka is away"), RuntimeError("the disk is full")
-    assert [rounds.pause_after(away) for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
+    assert [rounds.pause_after(away) for _ in range(7)] == [1, 2, 4, 8, 10, 10, 10]
     assert [rounds.pause_after(full) for _ in range(2)] == [1, 2]
     assert rounds.problem == "RuntimeError: the disk is full"
     assert rounds.pause_after(None) == 0
