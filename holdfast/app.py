@@ -24,7 +24,7 @@ from holdfast.coordinator.commit import CommitPoint
 from holdfast.coordinator.compaction import Compaction
 from holdfast.coordinator.coordinator import Coordinator
 from holdfast.coordinator.drains import Drains
-from holdfast.coordinator.freeze import Freezer
+from holdfast.coordinator.freeze import Freezer, frozen_reason
 from holdfast.coordinator.holds import Holds
 from holdfast.coordinator.intake import Intake, raw
 from holdfast.coordinator.intervals import Intervals
@@ -37,7 +37,7 @@ from holdfast.coordinator.requests import Requests
 from holdfast.coordinator.sink_records import SinkRecords
 from holdfast.coordinator.spark_exits import SparkExits
 from holdfast.coordinator.start import QueryStarter
-from holdfast.coordinator.system_tables import RowsByTable, SystemTables
+from holdfast.coordinator.system_tables import SystemTables
 from holdfast.coordinator.tick_loop import TickLoop
 from holdfast.coordinator.topics.deletions import TopicDeletions
 from holdfast.coordinator.topics.follower import TopicFollower
@@ -52,7 +52,6 @@ from holdfast.kafka.lane import Lane
 from holdfast.kafka.librdkafka.cluster import KafkaCluster
 from holdfast.kafka.markers import LANES, MarkerTopic
 from holdfast.kafka.port import Kafka, TopicSpec
-from holdfast.names import QueryId
 from holdfast.planner.commands import replan
 from holdfast.runtime.record_decoder import RecordDecoder
 from holdfast.runtime.spark.archive import spark_archive
@@ -70,9 +69,10 @@ from holdfast.service.permissions import Permissions
 from holdfast.service.push import PushQueries, PushRegistry
 from holdfast.service.reads import Reads
 from holdfast.service.status import ServiceStatus
+from holdfast.service.status_rows import status_rows
 from holdfast.service.supervisor import Supervisor
 from holdfast.service.topics import Topics
-from holdfast.serving.push.lag_watch import LagWatch, subscription_infos
+from holdfast.serving.push.lag_watch import LagWatch
 from holdfast.serving.push.row_reader import RowReader
 from holdfast.serving.push.stream_reader import StreamReader
 from holdfast.serving.push.topic_reads import TopicReads
@@ -252,7 +252,7 @@ class Service(facade.ServiceApi):
             queries.status,
             catalog,
             publishing.blocked,
-            lambda query: _frozen(queries, store, query),
+            lambda query: frozen_reason(queries, store, query),
             lambda: {
                 "ticks": coordinator.problem or activity.stuck(),
                 "kafka": lease.problem,
@@ -262,7 +262,7 @@ class Service(facade.ServiceApi):
             lambda: {"ticks": activity.busy(), "subscriptions": streams.reads.notice},
         )
         system = SystemTables(
-            store, uppers, commit, catalog, lambda: _status_rows(status, registry, holds, clock), wall_clock
+            store, uppers, commit, catalog, lambda: status_rows(status, registry, holds, clock.read_time()), wall_clock
         )
 
         def refresh_system() -> None:
@@ -345,36 +345,6 @@ def _read_catalog(settings: Settings, command_log: CommandLog, store: DuckDbStor
         last = command_log.append(*encode_command(Command(id=replace(ADOPT, entity=store.id), statement="")))
     start = EMPTY.with_object(processing_log.stream(settings))
     return fold((c for c in commands if c.id.type != ADOPT.type), start, replan=replan), last
-
-
-def _frozen(queries: Queries, store: DuckDbStore, query: QueryId) -> str | None:
-    """Since when and why a running query is frozen, as SHOW QUERIES shows it; None when it is not."""
-    stop, program = queries.frozen().get(query), queries.dataflow.programs.get(query)
-    if stop is None or program is None:
-        return None
-    collection = program.collection
-    upper = 0 if collection is None or collection not in store.collections() else store.frontier(collection).upper
-    since = f" since {upper - 1}" if upper else ""
-    return f"frozen{since}: {stop.seen_from(query)}"
-
-
-def _status_rows(status: ServiceStatus, registry: PushRegistry, holds: Holds, clock: Clock) -> RowsByTable:
-    """The rows of the system tables that are not derived from the catalog."""
-    found = holds.status()
-    return {
-        "mz_queries": [(q.id, q.state, q.done, q.reason, q.sink, q.statement) for q in status.queries()],
-        "mz_subscriptions": [
-            (s.id, ", ".join(s.reads), s.created_ms, s.pinned_at, s.lag_ms, s.rows, s.bytes, s.buffered_bytes,
-             s.peak_buffered_bytes)
-            for s in subscription_infos(registry.pushes(), clock.read_time())
-        ],
-        "mz_holds": [(h.hold.id, None, h.hold.name, h.at) for h in found],
-        "mz_hold_objects": [(h.hold.id, name) for h in found for name in h.hold.on],
-        "mz_hold_status": [
-            (h.hold.id, h.lag_ms, h.hold.max_lag_ms, h.pinned.rows, h.pinned.bytes, h.advanced, h.reason)
-            for h in found
-        ],
-    }  # fmt: skip
 
 
 def start_service(

@@ -142,3 +142,14 @@ class Freezer:
             self._commit.commit(stage)
         for program in stopping:
             self._queries.fail(program.query, reason)
+
+
+def frozen_reason(queries: Queries, store: Store, query: QueryId) -> str | None:
+    """Since when and why a running query is frozen, as SHOW QUERIES shows it; None when it is not."""
+    stop, program = queries.frozen().get(query), queries.dataflow.programs.get(query)
+    if stop is None or program is None:
+        return None
+    collection = program.collection
+    upper = 0 if collection is None or collection not in store.collections() else store.frontier(collection).upper
+    since = f" since {upper - 1}" if upper else ""
+    return f"frozen{since}: {stop.seen_from(query)}"
