@@ -121,7 +121,7 @@ class Draft:
             stored = stored_properties(each.properties)
             for command in commands_for(result, text=each.text, number=number, properties=stored, store_id=store_id):
                 commands.append(command)
-                catalog = apply(catalog, command)
+                catalog = apply(catalog, command.written_at(number))
         return Planned(tuple(bound), tuple(commands), catalog)
 
     def command(self, planned: Planned, store_id: StoreId | None) -> Command:

@@ -15,7 +15,7 @@ from holdfast.sql.read.select import BoundSelect
 from holdfast.sql.read.subscribe import BoundSubscribe
 from holdfast.sql.syntax.parse import parse
 
-from .running import run
+from .service_calls import run
 from .servers import Servers
 
 TABLE = "CREATE TABLE t (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC='{0}_t', VALUE_FORMAT='JSON', PARTITIONS=1);"

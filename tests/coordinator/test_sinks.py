@@ -275,8 +275,8 @@ def test_a_failed_insert_into_a_derived_stream_leaves_its_readers_where_they_wer
     ticker = service.coordinator._ticks._ticker
     ran = type(ticker).run
 
-    def fails(self: Any, *arguments: Any) -> Any:
-        stage, outcome = ran(self, *arguments)
+    def fails(self: Any, *arguments: Any, **options: Any) -> Any:
+        stage, outcome = ran(self, *arguments, **options)
         query = info(service, "LATER").id
         stage.discard(query)
         outcome.failed[query] = "it failed"

@@ -46,8 +46,10 @@ def test_more_rows_than_the_queue_has_room_for_are_all_written(
 
 def test_a_queue_that_stays_full_is_reported(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS", 0.5)
+    writer = RecordWriter(settings.at_kafka("127.0.0.1:1"))
     with pytest.raises(KafkaError, match="cannot be written") as raised:
-        RecordWriter(settings.at_kafka("127.0.0.1:1")).write(Outgoing(TopicName("t"), rows(1_000)))
+        writer.write(Outgoing(TopicName("t"), rows(1_000)))
+    writer.close()
     assert (raised.value.detail or "").startswith("Kafka did not acknowledge the rows in time.")
 
 
