@@ -10,8 +10,8 @@ from holdfast.runtime.spark.engine import Engine, Failure
 from holdfast.serving.push.lag_watch import LagWatch, subscription_infos
 from holdfast.serving.push.query import PushQuery
 
-from .service_calls import run
 from .servers import Servers
+from .service_calls import run
 from .test_followed_objects import follow, received
 from .test_frozen import SETUP, ids, pause, read
 

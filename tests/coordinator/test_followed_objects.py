@@ -15,8 +15,8 @@ from holdfast.sql.read.select import BoundSelect
 from holdfast.sql.read.subscribe import BoundSubscribe
 from holdfast.sql.syntax.parse import parse
 
-from .service_calls import run
 from .servers import Servers
+from .service_calls import run
 
 TABLE = "CREATE TABLE t (id STRING PRIMARY KEY, n INT) WITH (KAFKA_TOPIC='{0}_t', VALUE_FORMAT='JSON', PARTITIONS=1);"
 STREAM = "CREATE STREAM s (id STRING KEY, n INT) WITH (KAFKA_TOPIC='{0}_s', VALUE_FORMAT='JSON', PARTITIONS=1);"

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -109,9 +109,8 @@ def rows(*values: bytes | None, key: bytes | None = b"k", timestamp: int = 1) ->
 
 
 def write(kafka: Kafka, topic: TopicName, *values: bytes | None, **more) -> None:
-    writer = kafka.writer()
-    writer.write(Outgoing(topic, rows(*values, **more)))
-    writer.close()
+    with closing(kafka.writer()) as writer:
+        writer.write(Outgoing(topic, rows(*values, **more)))
 
 
 def everything(kafka: Kafka, topic: TopicName, partitions: int = 1) -> list[dict]:
