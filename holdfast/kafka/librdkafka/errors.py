@@ -7,12 +7,14 @@ from confluent_kafka import KafkaError as Reported
 from confluent_kafka import KafkaException
 
 from holdfast.errors import KafkaError
+from holdfast.kafka.librdkafka.repeats import RepeatedLines
 from holdfast.kafka.port import Fenced, TopicProblem
 from holdfast.names import TopicName
 
 client_log = logging.getLogger("holdfast.kafka.client")
 """Where librdkafka's own log lines go."""
 client_log.addFilter(lambda line: "retrying" not in line.getMessage())
+client_log.addFilter(RepeatedLines())
 
 FENCED = frozenset({Reported._FENCED, Reported.PRODUCER_FENCED, Reported.INVALID_PRODUCER_EPOCH})
 
