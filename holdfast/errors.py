@@ -109,6 +109,11 @@ class BindError(HoldfastError):
     sqlstate = "42000"
 
 
+def size_text(count: int) -> str:
+    """A number of bytes for people."""
+    return f"{count / 2**20:,.0f} MB" if count >= 2**20 else f"{count / 2**10:,.0f} kB"
+
+
 def nearest(name: str, known: Sequence[str], *, plural: str) -> str:
     """A hint that names the closest known name, or all of them when none is close."""
     close = get_close_matches(name.upper(), [k.upper() for k in known], n=1)
@@ -339,7 +344,7 @@ class ResultTooLarge(ReadError):
 
     def __init__(self, max_bytes: int, what: str = "the result of the query") -> None:
         super().__init__(
-            f"{what} is larger than {max_bytes / 2**20:,.0f} MB",
+            f"{what} is larger than {size_text(max_bytes)}",
             detail="A pull query has all of its rows in memory at once (max_result_bytes).",
             hint="Read fewer rows or columns with WHERE, LIMIT or an aggregate. EMIT ALL and SUBSCRIBE to a table send "
             "all of its rows in pages, whatever their number.",

@@ -7,7 +7,7 @@ from contextlib import suppress
 from holdfast.coordinator.freeze import Freezer
 from holdfast.coordinator.outbox_batch import OutboxStore
 from holdfast.coordinator.queries import Queries
-from holdfast.errors import KafkaError
+from holdfast.errors import KafkaError, size_text
 from holdfast.names import QueryId
 from holdfast.runtime.program import Program
 from holdfast.runtime.progress import Status
@@ -79,7 +79,6 @@ class BackPressure:
         return was_full or (pending > 2 * rebuilt and self._store.pending_bytes(query) > self._max_bytes)
 
     def _reason(self, query: QueryId) -> str:
-        held = self._store.pending_bytes(query) / 2**20
-        reason = f"its sink topic does not take rows as fast as it computes them: {held:,.0f} MB are pending"
-        blocked = self._blocked(query)
-        return f"{reason} (outbox_bytes is {self._max_bytes / 2**20:,.0f} MB){f'; {blocked}' if blocked else ''}"
+        held, blocked = size_text(self._store.pending_bytes(query)), self._blocked(query)
+        reason = f"its sink topic does not take rows as fast as it computes them: {held} are pending"
+        return f"{reason} (outbox_bytes is {size_text(self._max_bytes)}){f'; {blocked}' if blocked else ''}"

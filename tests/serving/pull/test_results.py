@@ -9,7 +9,7 @@ from holdfast.runtime.store.duckdb.store import open_store
 from tests.serving.client_reads import Reading, plain
 
 MANY = {f"k{n:04}": (n, "x" * 50) for n in range(2_000)}
-LIMIT = 20_000
+LIMIT = 20_480
 
 
 @pytest.fixture
@@ -31,6 +31,7 @@ def limited(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> Reading:
 def test_a_result_that_is_too_large_is_refused_with_what_to_do_instead(limited: Reading, text: str) -> None:
     with pytest.raises(ResultTooLarge) as raised:
         limited.pull(text)
+    assert raised.value.message.endswith("is larger than 20 kB")
     assert raised.value.sqlstate == "54000"
     assert "max_result_bytes" in (raised.value.detail or "")
     assert "EMIT ALL" in (raised.value.hint or "")
