@@ -15,7 +15,8 @@ from holdfast.runtime.store.duckdb.objects import Outbox, Sampled
 from holdfast.runtime.store.duckdb.statements import as_arrow
 from holdfast.runtime.store.port import EndOffset, PendingRows, Time
 
-SAMPLED_ROWS = 1_000
+SAMPLED_ROWS = 50
+"""Few, because a row may have a megabyte."""
 
 
 def pending(core: Core, of: Iterable[QueryId] | None) -> list[PendingRows]:
