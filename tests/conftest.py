@@ -63,9 +63,10 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
     opened.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def spark(sessions: Sessions) -> SparkSession:
-    """The session of small ticks."""
+    """The session of small ticks: another one after a test that has ended Spark."""
+    sessions.restart()
     return sessions.small
 
 

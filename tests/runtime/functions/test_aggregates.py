@@ -15,6 +15,7 @@ from holdfast.runtime.expressions import tree
 from holdfast.runtime.expressions.parse import parse_expression
 from holdfast.runtime.expressions.physical import Dialect, NotRenderable, arrow_type, duckdb_type, spark_type
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
+from holdfast.runtime.spark.session import Sessions
 from holdfast.types import Array, Decimal, Map, Scalar, SqlType, Struct, StructField
 
 from .engines import same
@@ -144,8 +145,8 @@ def _bind(call: str, scope: Scope) -> BoundAggregate:
 
 
 @pytest.fixture(scope="module")
-def ticks(spark: SparkSession) -> Ticks:
-    return Ticks(spark)
+def ticks(sessions: Sessions) -> Ticks:
+    return Ticks(sessions.small)
 
 
 def run(bound: BoundAggregate, partials: list[list[Any]], undone: list[list[Any]] = []) -> Any:  # noqa: B006

@@ -3,6 +3,7 @@
 `tests/e2e/test_runaways.py` has tasks that cannot be cancelled.
 """
 
+from collections.abc import Iterator
 from datetime import timedelta
 from threading import Event
 
@@ -16,7 +17,7 @@ from holdfast.runtime.spark.deadlines import JobDeadlines
 from holdfast.runtime.spark.engine import Engine, Failure, Round
 from holdfast.runtime.spark.session import Sessions, has_exited
 
-NUMBERS = "(SELECT explode(sequence(1, 2000000)) AS {})"
+NUMBERS = "(SELECT explode(sequence(1, 300000)) AS {})"
 IN_DRIVER = f"SELECT count(*) AS n FROM v CROSS JOIN {NUMBERS.format('a')} CROSS JOIN {NUMBERS.format('b')}"
 AS_JOB = "SELECT count(*) AS n FROM v CROSS JOIN range(1000000000000)"
 QUICK = "SELECT count(*) AS n FROM v"
@@ -24,9 +25,10 @@ COLUMNS = (FragmentColumn("n", "BIGINT", pa.int64()),)
 
 
 @pytest.fixture
-def brief(sessions: Sessions) -> Engine:
+def brief(sessions: Sessions) -> Iterator[Engine]:
     """An engine with a short limit."""
-    return Engine(sessions, {}, timedelta(seconds=3))
+    yield Engine(sessions, {}, timedelta(seconds=3))
+    sessions.restart()
 
 
 @pytest.mark.parametrize(("rows", "sql"), [(1, IN_DRIVER), (20_000, AS_JOB)], ids=["in the driver", "as a Spark job"])
