@@ -68,6 +68,13 @@ class WindowInfo:
     emit_strategy: Maybe[OutputRefinement] = ABSENT
 
 
+class WindowTopic(StrEnum):
+    """The layout of the keys of a windowed topic: as an application writes its results, or as its store logs them."""
+
+    TOPIC = "TOPIC"
+    CHANGELOG = "CHANGELOG"
+
+
 class TimeUnit(StrEnum):
     """Java's units of time."""
 
