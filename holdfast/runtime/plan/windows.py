@@ -75,6 +75,18 @@ class WindowTopic(StrEnum):
     CHANGELOG = "CHANGELOG"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowStore:
+    """How a table over a windowed topic reads and retains its windows, with the rules of Kafka Streams' stores.
+
+    A window is dropped, and leaves the table, when its start (the end of a session) is `retention` or more before the
+    greatest one so far in its partition.
+    """
+
+    topic: WindowTopic = WindowTopic.TOPIC
+    retention: Duration
+
+
 class TimeUnit(StrEnum):
     """Java's units of time."""
 
