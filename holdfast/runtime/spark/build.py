@@ -34,7 +34,7 @@ from holdfast.runtime.plan.steps import (
     TableSuppress,
     sources_of,
 )
-from holdfast.runtime.plan.windows import OutputRefinement, WindowInfo, shape
+from holdfast.runtime.plan.windows import OutputRefinement, WindowInfo, WindowStore, shape
 from holdfast.runtime.program import (
     Append,
     Emit,
@@ -120,6 +120,7 @@ def build_table(
     formats: Formats,
     timestamp: Maybe[TimestampColumn] = None,
     window: WindowInfo | None = None,
+    store: WindowStore | None = None,  # noqa: ARG001
 ) -> Program:
     """The program that maintains a table over a topic."""
     window = None if window is None else shape(window)
