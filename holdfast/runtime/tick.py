@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError, SparkRestarted
 from holdfast.names import ObjectName, QueryId
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.dataflow import Dataflow
-from holdfast.runtime.outcome import Outcome, Undecodable
+from holdfast.runtime.outcome import Late, Outcome, Undecodable
 from holdfast.runtime.program import (
     Append,
     Emit,
@@ -26,14 +26,17 @@ from holdfast.runtime.program import (
     Stage,
     TopicInput,
     Upsert,
+    UpsertWindows,
 )
 from holdfast.runtime.record_decoder import RecordDecoder
 from holdfast.runtime.serdes.decoder import GOOD, UNDECODABLE, UNKNOWN_SPELLING
-from holdfast.runtime.spark.engine import RECORDS, Engine, Failure
+from holdfast.runtime.spark.engine import RECORDS, Engine, Failure, Round
+from holdfast.runtime.spark.views import topic_view
 from holdfast.runtime.store.port import SqlReader, StateMerge, StateView, Store, TickStage
 from holdfast.runtime.tick_inputs import InsertedRows, TickInputs
 from holdfast.runtime.tick_rows import TickRows
 from holdfast.runtime.window_merge import WindowMerge
+from holdfast.runtime.window_retention import WindowRetention, dropped_sql
 
 IDLE_STAGES = 3
 """Stages without rows that a job may include per stage with rows, so that a prepared job can be reused."""
@@ -167,7 +170,11 @@ class _Run:
             self._merge_windows(program, index, windows, partials)
 
     def _apply(
-        self, program: Program, index: int, action: SaveRows | Append | Upsert | Put | Emit, rows: pa.Table
+        self,
+        program: Program,
+        index: int,
+        action: SaveRows | Append | Upsert | UpsertWindows | Put | Emit,
+        rows: pa.Table,
     ) -> None:
         self.outcome.touched.add(program.query)
         match action:
@@ -186,6 +193,11 @@ class _Run:
                 if order:
                     rows = rows.sort_by([(name, "ascending") for name in order])
                 self.stage.upsert(program.query, collection, rows)
+                self._pass_on(program)
+            case UpsertWindows():
+                observed = WindowRetention(program.query, action, self.stage, self.reader).run(rows)
+                if observed is not None:
+                    self._count_dropped(program, index, dropped_sql(action, self._decoded(program, index), observed))
                 self._pass_on(program)
 
     def _merge(self, merges: list[tuple[Program, int, StateMerge]]) -> None:
@@ -277,6 +289,16 @@ class _Run:
         self.outcome.count_late(program.object, program.stages[index].fragment, rows)
         return rows.drop_columns([col.LATE])
 
+    def _decoded(self, program: Program, index: int) -> str:
+        return self.decoder.sql(_topic_of(program.stages[index]))
+
+    def _count_dropped(self, program: Program, index: int, sql: str) -> None:
+        """Count the records that a table over windows has dropped; only a tick that drops some runs this job."""
+        source = _topic_of(program.stages[index])
+        records = Round({topic_view(source.topic): self.inputs.topics[source.topic]}, {})
+        for row in self.engine.select(sql, records).to_pylist():
+            self.outcome.late[program.object, row["part"]] = Late(row["late"], row["time"])
+
     def _log_undecodable(self) -> None:
         for source in self.undecodable.values():
             found = self.decoder.undecodable(source, self.inputs.topics[source.topic], LOGGED_PER_TICK)
@@ -287,6 +309,13 @@ class _Run:
 
     def _reader_of(self, source: TopicInput) -> ObjectName:
         return next(p.object for p in self.queries.values() if source in p.sources)
+
+
+def _topic_of(stage: Stage) -> TopicInput:
+    """The topic that a table is over: the only input of its stage."""
+    (source,) = stage.inputs
+    assert isinstance(source, TopicInput)
+    return source
 
 
 def _state_merge(program: Program, action: MergeInto, rows: pa.Table) -> StateMerge:
