@@ -142,7 +142,8 @@ class UpsertWindows:
 
     `windows` is a state with an element for each window in the collection, `clock` one with the observed time of each
     partition. `time` and `partition` are the columns of a row's window time and of its partition. A window is removed
-    when its time is `retention` milliseconds before the observed time.
+    when its time is `retention` milliseconds before the observed time. `misfit` is the condition that the key of a raw
+    record does not have the declared layout, `remedy` what to declare instead.
     """
 
     collection: CollectionId
@@ -153,6 +154,8 @@ class UpsertWindows:
     time: str
     partition: str
     retention: int
+    misfit: str
+    remedy: str
 
     @property
     def key_width(self) -> int:

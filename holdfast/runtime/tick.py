@@ -36,7 +36,7 @@ from holdfast.runtime.store.port import SqlReader, StateMerge, StateView, Store,
 from holdfast.runtime.tick_inputs import InsertedRows, TickInputs
 from holdfast.runtime.tick_rows import TickRows
 from holdfast.runtime.window_merge import WindowMerge
-from holdfast.runtime.window_retention import WindowRetention, dropped_sql
+from holdfast.runtime.window_retention import WindowRetention, dropped_sql, misfits_sql
 
 IDLE_STAGES = 3
 """Stages without rows that a job may include per stage with rows, so that a prepared job can be reused."""
@@ -195,10 +195,22 @@ class _Run:
                 self.stage.upsert(program.query, collection, rows)
                 self._pass_on(program)
             case UpsertWindows():
-                observed = WindowRetention(program.query, action, self.stage, self.reader).run(rows)
-                if observed is not None:
-                    self._count_dropped(program, index, dropped_sql(action, self._decoded(program, index), observed))
+                self._upsert_windows(program, index, action, rows)
                 self._pass_on(program)
+
+    def _upsert_windows(self, program: Program, index: int, action: UpsertWindows, rows: pa.Table) -> None:
+        source = _topic_of(program.stages[index])
+        retention = WindowRetention(program.query, action, self.stage, self.reader)
+        records = Round({topic_view(source.topic): self.inputs.topics[source.topic]}, {})
+        if rows.num_rows:
+            observed = retention.run(rows)
+            if observed is not None:  # Only a tick that drops records runs a second job, which counts them.
+                dropped = self.engine.select(dropped_sql(action, self.decoder.sql(source), observed), records)
+                for row in dropped.to_pylist():
+                    self.outcome.late[program.object, row["part"]] = Late(row["late"], row["time"])
+        elif source.view in self.undecodable:
+            (counted,) = self.engine.select(misfits_sql(action, topic_view(source.topic)), records).to_pylist()
+            retention.check_layout(source.topic, counted["records"], counted["misfits"])
 
     def _merge(self, merges: list[tuple[Program, int, StateMerge]]) -> None:
         """Merge all at once: several merges of the same shape cost the store little more than one."""
@@ -288,16 +300,6 @@ class _Run:
             return rows
         self.outcome.count_late(program.object, program.stages[index].fragment, rows)
         return rows.drop_columns([col.LATE])
-
-    def _decoded(self, program: Program, index: int) -> str:
-        return self.decoder.sql(_topic_of(program.stages[index]))
-
-    def _count_dropped(self, program: Program, index: int, sql: str) -> None:
-        """Count the records that a table over windows has dropped; only a tick that drops some runs this job."""
-        source = _topic_of(program.stages[index])
-        records = Round({topic_view(source.topic): self.inputs.topics[source.topic]}, {})
-        for row in self.engine.select(sql, records).to_pylist():
-            self.outcome.late[program.object, row["part"]] = Late(row["late"], row["time"])
 
     def _log_undecodable(self) -> None:
         for source in self.undecodable.values():

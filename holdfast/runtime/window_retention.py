@@ -14,11 +14,19 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.names import QueryId
+from holdfast.errors import WrongWindowLayout
+from holdfast.names import QueryId, TopicName
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.physical_columns import AFTER, BEFORE
 from holdfast.runtime.program import UpsertWindows
 from holdfast.runtime.store.port import SqlReader, StateMerge, TickStage
+
+FIRST_RECORDS = 100
+"""When the keys of these all lack the declared layout, the table is declared wrongly."""
+LAYOUT = -1
+"""The key, in the state of observed times, of the number of these records."""
+FITS = 2**62
+"""That number once a record had a key of the declared layout."""
 
 ObservedTimes = dict[int, int | None]
 """The observed time of each partition; None before its first record."""
@@ -47,6 +55,22 @@ class WindowRetention:
         self.stage.put(self.query, self.action.windows, self._elements(windows), bounds)
         return None if pc.all(windows.column("alive")).as_py() else self._observed(times)
 
+    def check_layout(self, topic: TopicName, records: int, misfits: int) -> None:
+        """Note a tick without a usable record, `misfits` of which do not have a key of the declared layout."""
+        first = pa.table({col.key(0): pa.array([LAYOUT], pa.int32())})
+        known = self.stage.lookup_state(self.action.clock, first).column(col.value(0)).to_pylist()
+        before = known[0] if known else 0
+        if before == FITS:
+            return
+        found = before + misfits if misfits == records else FITS
+        if FIRST_RECORDS <= found < FITS:
+            raise WrongWindowLayout(
+                f'the keys of topic "{topic}" do not end with the declared window',
+                detail=f"None of its first {found} records has such a key.",
+                hint=f"{self.action.remedy} Drop the table first.",
+            )
+        self._merge_clock(self.reader.evaluate_over(f"SELECT {LAYOUT} AS k0, {found} AS p0, 0 AS ts", {}))
+
     @property
     def _keys(self) -> list[str]:
         return col.keys(self.action.key_width)
@@ -63,11 +87,14 @@ class WindowRetention:
             f"SELECT {action.partition} AS k0, max({action.time}) AS p0, max(ts) AS ts "
             f"FROM arrived GROUP BY {action.partition}"
         )
-        partials = self.reader.evaluate_over(sql, {"arrived": rows})
-        merge = StateMerge(self.query, action.clock, partials, action.clock_merge)
+        self._merge_clock(self.reader.evaluate_over(f"{sql} UNION ALL SELECT {LAYOUT}, {FITS}, 0", {"arrived": rows}))
+        times = self.stage.state_delta(action.clock)
+        return times.filter(pc.not_equal(times.column(col.key(0)), LAYOUT))
+
+    def _merge_clock(self, partials: pa.Table) -> None:
+        merge = StateMerge(self.query, self.action.clock, partials, self.action.clock_merge)
         for failure in self.stage.merge([merge]).values():
             raise failure
-        return self.stage.state_delta(action.clock)
 
     def _bounds(self, times: pa.Table) -> pa.Table:
         """By partition, the time up to which windows are removed."""
@@ -113,3 +140,8 @@ def dropped_sql(action: UpsertWindows, decoded: str, observed: ObservedTimes) ->
         f"SELECT part, count(*) AS late, max(observed) AS time FROM ({records} WHERE bad = 0) "
         f"WHERE time <= observed - {action.retention} GROUP BY part"
     )
+
+
+def misfits_sql(action: UpsertWindows, view: str) -> str:
+    """The SELECT of the number of raw records in a view, and of those without a key of the declared layout."""
+    return f"SELECT count(*) AS records, count_if(coalesce({action.misfit}, true)) AS misfits FROM {view}"

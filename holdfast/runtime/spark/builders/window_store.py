@@ -2,8 +2,9 @@
 
 from holdfast.names import CollectionId, QueryId, StateId
 from holdfast.runtime import physical_columns as col
-from holdfast.runtime.plan.windows import WindowInfo, WindowStore, WindowType
+from holdfast.runtime.plan.windows import WindowInfo, WindowStore, WindowTopic, WindowType
 from holdfast.runtime.program import UpsertWindows
+from holdfast.runtime.serdes.window import WindowedKey
 from holdfast.runtime.spark.builders.window import STREAM_TIME, STREAM_TIME_MERGE
 from holdfast.runtime.store.port import Layout
 from holdfast.types import Column, Scalar
@@ -27,5 +28,23 @@ def retain_windows(
         time=end if window.type is WindowType.SESSION else start,
         partition=col.value(len(layout.value)),
         retention=store.retention.millis,
+        misfit=_misfit(WindowedKey(window, store.topic)),
+        remedy=_remedy(window, store.topic),
     )
     return action, ((windows, Layout((*layout.key, Scalar.INTEGER), ())), (clock, STREAM_TIME))
+
+
+def _misfit(key: WindowedKey) -> str:
+    duplicate = key.duplicate("key")
+    return key.corrupt("key") if duplicate is None else f"({key.corrupt('key')} OR {duplicate})"
+
+
+def _remedy(window: WindowInfo, topic: WindowTopic) -> str:
+    """What to declare if the keys do not have the layout."""
+    if window.type is WindowType.SESSION:
+        return "If the topic has time windows, declare WINDOW_TYPE='TUMBLING' and WINDOW_SIZE."
+    if topic is WindowTopic.CHANGELOG:
+        return (
+            "If the topic is not a store's changelog but has results of an application, declare WINDOW_TOPIC='TOPIC'."
+        )
+    return "If the topic is not windowed, leave WINDOW_TYPE and WINDOW_SIZE out."
