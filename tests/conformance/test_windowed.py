@@ -1,12 +1,13 @@
 """Windowed topics and store changelogs of a Kafka Streams application, read as tables, answer as its stores did."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import batched, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
 from runtime.driver import Driver, Record
+from runtime.test_tick_laws import cut
 
 from holdfast.kafka.port import TopicSpec
 from holdfast.names import TopicName
@@ -114,7 +115,7 @@ def test_every_moment_of_a_topic_answers_as_the_store_did_then(driver, tables):
     """Records that arrive in several ticks; each tick is a time to read at, also later."""
     for name, topic in tables.items():
         read, then = [], {}
-        for part in batched(topic.records, 1 + len(topic.records) // 5):
+        for part in cut(topic.records, range(0, len(topic.records), 1 + len(topic.records) // 5)):
             write(driver, topic, part)
             read += part
             then[driver.time] = store_answers(topic, read)
