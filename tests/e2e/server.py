@@ -27,6 +27,11 @@ SMALL = {"spark_driver_memory": "1g", "store_memory": "512MB"}
 T = TypeVar("T")
 
 
+def client() -> httpx.Client:
+    """A client that connects for each request, as servers die, and has no TLS, whose set-up takes 30 ms."""
+    return httpx.Client(verify=False, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+
+
 class Refused(Exception):
     """The server rejected a request."""
 
@@ -66,6 +71,7 @@ class Server:
     process: subprocess.Popen[bytes] | None = None
     family: list[psutil.Process] = field(default_factory=list)
     """The child processes of the last process, as of the last `look_at_family`."""
+    http: httpx.Client = field(default_factory=client)
 
     @property
     def url(self) -> str:
@@ -132,7 +138,7 @@ class Server:
 
     def _answers(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/info", timeout=5.0).status_code == 200
+            return self.http.get(f"{self.url}/info", timeout=5.0).status_code == 200
         except httpx.TransportError:
             return False
 
@@ -176,6 +182,7 @@ class Server:
     def clean_up(self) -> None:
         """Stop everything that was started, whatever the test left running."""
         self.kill()
+        self.http.close()
         for process in self.survivors():
             try:
                 process.wait(10)
@@ -187,14 +194,14 @@ class Server:
     def sql(self, text: str, properties: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
         """Run statements on /ksql."""
         body = {"ksql": text, "streamsProperties": properties or {}}
-        answer = httpx.post(f"{self.url}/ksql", json=body, timeout=ANSWER_SECONDS)
+        answer = self.http.post(f"{self.url}/ksql", json=body, timeout=ANSWER_SECONDS)
         if answer.status_code != 200:
             raise Refused(f"{text}\n{answer.text}")
         return list(answer.json())
 
     def pull(self, text: str) -> list[list[Any]]:
         """The rows of a pull query."""
-        answer = httpx.post(f"{self.url}/query-stream", json={"sql": text}, timeout=ANSWER_SECONDS)
+        answer = self.http.post(f"{self.url}/query-stream", json={"sql": text}, timeout=ANSWER_SECONDS)
         if answer.status_code != 200:
             raise Refused(f"{text}\n{answer.text}")
         return [json.loads(line) for line in answer.text.splitlines()[1:]]
@@ -205,7 +212,7 @@ class Server:
         deadline = time.monotonic() + seconds
         body = {"sql": text, "properties": {"auto.offset.reset": "earliest"}}
         try:
-            with httpx.stream("POST", f"{self.url}/query-stream", json=body, timeout=seconds) as answer:
+            with self.http.stream("POST", f"{self.url}/query-stream", json=body, timeout=seconds) as answer:
                 lines = answer.iter_lines()
                 if answer.status_code != 200:
                     raise Refused(f"{text}\n{''.join(lines)}")

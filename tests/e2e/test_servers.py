@@ -4,7 +4,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 
-import httpx
 import psutil
 import pytest
 
@@ -287,7 +286,7 @@ def test_a_killed_server_with_its_own_broker_leaves_no_process_running(alone):
 
 def unhealthy(server: Server) -> dict[str, str]:
     """The unhealthy parts of a server, and why."""
-    details = httpx.get(f"{server.url}/healthcheck", timeout=30).json()["details"]
+    details = server.http.get(f"{server.url}/healthcheck", timeout=30).json()["details"]
     return {part: health.get("message", "") for part, health in details.items() if not health["isHealthy"]}
 
 
