@@ -19,6 +19,7 @@ import psutil
 START_SECONDS = 150.0
 """Spark takes about 10 s to start on an idle machine; test machines are not idle."""
 ANSWER_SECONDS = 120.0
+GONE_SECONDS = 20.0
 MARK = "\n==== "
 """Marks each start in the log."""
 SMALL = {"spark_driver_memory": "1g", "store_memory": "512MB"}
@@ -156,6 +157,11 @@ class Server:
     def survivors(self) -> list[psutil.Process]:
         """The child processes of the server that are still running."""
         return [p for p in self.family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+    def check_nothing_left(self, when: str) -> None:
+        """Fail if a child process of the server, which has ended, goes on."""
+        psutil.wait_procs(self.family, timeout=GONE_SECONDS)
+        assert not self.survivors(), f"{when}: {names_of(self.survivors())}"
 
     def kill(self) -> None:
         """Send SIGKILL, which simulates a crash."""
