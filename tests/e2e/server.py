@@ -19,12 +19,18 @@ import psutil
 START_SECONDS = 150.0
 """Spark takes about 10 s to start on an idle machine; test machines are not idle."""
 ANSWER_SECONDS = 120.0
+GONE_SECONDS = 20.0
 MARK = "\n==== "
 """Marks each start in the log."""
 SMALL = {"spark_driver_memory": "1g", "store_memory": "512MB"}
 """Settings that let several servers share a machine."""
 
 T = TypeVar("T")
+
+
+def client() -> httpx.Client:
+    """A client that connects for each request, as servers die, and has no TLS, whose set-up takes 30 ms."""
+    return httpx.Client(verify=False, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 
 
 class Refused(Exception):
@@ -66,6 +72,7 @@ class Server:
     process: subprocess.Popen[bytes] | None = None
     family: list[psutil.Process] = field(default_factory=list)
     """The child processes of the last process, as of the last `look_at_family`."""
+    http: httpx.Client = field(default_factory=client)
 
     @property
     def url(self) -> str:
@@ -132,7 +139,7 @@ class Server:
 
     def _answers(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/info", timeout=5.0).status_code == 200
+            return self.http.get(f"{self.url}/info", timeout=5.0).status_code == 200
         except httpx.TransportError:
             return False
 
@@ -150,6 +157,11 @@ class Server:
     def survivors(self) -> list[psutil.Process]:
         """The child processes of the server that are still running."""
         return [p for p in self.family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+
+    def check_nothing_left(self, when: str) -> None:
+        """Fail if a child process of the server, which has ended, goes on."""
+        psutil.wait_procs(self.family, timeout=GONE_SECONDS)
+        assert not self.survivors(), f"{when}: {names_of(self.survivors())}"
 
     def kill(self) -> None:
         """Send SIGKILL, which simulates a crash."""
@@ -176,6 +188,7 @@ class Server:
     def clean_up(self) -> None:
         """Stop everything that was started, whatever the test left running."""
         self.kill()
+        self.http.close()
         for process in self.survivors():
             try:
                 process.wait(10)
@@ -187,14 +200,14 @@ class Server:
     def sql(self, text: str, properties: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
         """Run statements on /ksql."""
         body = {"ksql": text, "streamsProperties": properties or {}}
-        answer = httpx.post(f"{self.url}/ksql", json=body, timeout=ANSWER_SECONDS)
+        answer = self.http.post(f"{self.url}/ksql", json=body, timeout=ANSWER_SECONDS)
         if answer.status_code != 200:
             raise Refused(f"{text}\n{answer.text}")
         return list(answer.json())
 
     def pull(self, text: str) -> list[list[Any]]:
         """The rows of a pull query."""
-        answer = httpx.post(f"{self.url}/query-stream", json={"sql": text}, timeout=ANSWER_SECONDS)
+        answer = self.http.post(f"{self.url}/query-stream", json={"sql": text}, timeout=ANSWER_SECONDS)
         if answer.status_code != 200:
             raise Refused(f"{text}\n{answer.text}")
         return [json.loads(line) for line in answer.text.splitlines()[1:]]
@@ -205,7 +218,7 @@ class Server:
         deadline = time.monotonic() + seconds
         body = {"sql": text, "properties": {"auto.offset.reset": "earliest"}}
         try:
-            with httpx.stream("POST", f"{self.url}/query-stream", json=body, timeout=seconds) as answer:
+            with self.http.stream("POST", f"{self.url}/query-stream", json=body, timeout=seconds) as answer:
                 lines = answer.iter_lines()
                 if answer.status_code != 200:
                     raise Refused(f"{text}\n{''.join(lines)}")

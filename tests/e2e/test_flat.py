@@ -65,7 +65,7 @@ def states(server: Server) -> set[str]:
 
 def stuck_subscriber(server: Server):  # type: ignore[no-untyped-def]
     """A client that subscribes and never reads."""
-    return httpx.stream(
+    return server.http.stream(
         "POST", f"{server.url}/query-stream", json={"sql": "SUBSCRIBE TO followed;"}, timeout=httpx.Timeout(60.0)
     )
 

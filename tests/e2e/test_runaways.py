@@ -6,7 +6,6 @@ One server runs them all: their objects and topics have names of their own.
 import json
 from collections.abc import Callable, Iterator
 
-import httpx
 import pytest
 
 from holdfast.kafka.broker import EmbeddedBroker
@@ -101,10 +100,10 @@ def test_a_server_that_waits_for_an_endless_job_stops_in_time_and_loses_nothing(
     wait_for("the first record", lambda: sent(kafka, "HELD_MATCHES") == ["x"], 120)
     endless = "a" * 60 + "b"
     write(kafka, "held", [("a", value(endless))])
-    wait_for("the tick is stuck", lambda: "a tick" in httpx.get(f"{server.url}/healthcheck").text)
+    wait_for("the tick is stuck", lambda: "a tick" in server.http.get(f"{server.url}/healthcheck").text)
     assert server.terminate() == 1
     assert "stop_timeout" in server.log_of_last_start()
-    assert server.survivors() == []
+    server.check_nothing_left("after stop_timeout")
 
     run(LIMITED)
     assert sent(kafka, "HELD_MATCHES") == ["x"]

@@ -4,8 +4,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 
-import httpx
-import psutil
 import pytest
 
 from holdfast.config import load
@@ -15,7 +13,6 @@ from .server import Refused, Server, names_of, servers, wait_for
 from .topics import create_topics, delete_topic, producer, read, topic_names, write
 
 SERVICE = "servers"
-GONE_SECONDS = 20.0
 AWAY_SECONDS = 40.0
 """Four times as long as a server is sure of its lease."""
 
@@ -242,7 +239,7 @@ def test_a_restart_a_foreign_folder_and_a_rebuild(server, make_server, kafka):
 
     assert server.terminate() == 0
     assert "Traceback" not in server.log_of_last_start()
-    check_nothing_left(server, "after SIGTERM")
+    server.check_nothing_left("after SIGTERM")
     server.start()
     assert pulled(server) == before
     assert server.terminate() == 0
@@ -273,7 +270,7 @@ def test_a_server_whose_broker_ends_reports_it_and_continues_after_a_restart(alo
     assert "ERROR: the embedded Kafka broker has ended" in said
     assert str(alone.data_dir / "logs" / "kafka.log") in said
     assert "another server" not in said
-    check_nothing_left(alone, "after the broker ended")
+    alone.check_nothing_left("after the broker ended")
     alone.start()
     alone.sql("INSERT INTO s (k, v) VALUES ('a', 2);")
     wait_for("the next row is counted", lambda: alone.pull("SELECT * FROM counts;") == [["a", 2]])
@@ -282,15 +279,10 @@ def test_a_server_whose_broker_ends_reports_it_and_continues_after_a_restart(alo
 def test_a_killed_server_with_its_own_broker_leaves_no_process_running(alone):
     assert len([p for p in alone.family if "java" in p.name()]) == 2, names_of(alone.family)
     alone.kill()
-    check_nothing_left(alone, "after SIGKILL")
+    alone.check_nothing_left("after SIGKILL")
 
 
 def unhealthy(server: Server) -> dict[str, str]:
     """The unhealthy parts of a server, and why."""
-    details = httpx.get(f"{server.url}/healthcheck", timeout=30).json()["details"]
+    details = server.http.get(f"{server.url}/healthcheck", timeout=30).json()["details"]
     return {part: health.get("message", "") for part, health in details.items() if not health["isHealthy"]}
-
-
-def check_nothing_left(server: Server, when: str) -> None:
-    psutil.wait_procs(server.family, timeout=GONE_SECONDS)
-    assert not server.survivors(), f"{when}: {names_of(server.survivors())}"

@@ -85,7 +85,7 @@ MOVES = [
 ]
 
 
-@slow_law(2)
+@slow_law(1)
 @example(MOVES)
 @given(st.lists(st.one_of(people, people, cities, names), min_size=6, max_size=14))
 def test_the_table_is_the_join_of_both_at_every_time(engine, records):
