@@ -79,7 +79,18 @@ def fetch_jars(
     progress: Progress = silent,
 ) -> tuple[Path, ...]:
     """The paths of a set's jars, verified. Only jars missing from the cache are fetched from the registry."""
-    wanted = pinned(which)
+    return fetch_listed(pinned(which), cache_dir, java=java, ivy_settings=ivy_settings, progress=progress)
+
+
+def fetch_listed(
+    wanted: Sequence[Jar],
+    cache_dir: Path,
+    *,
+    java: Path,
+    ivy_settings: Path | None = None,
+    progress: Progress = silent,
+) -> tuple[Path, ...]:
+    """The paths of any pinned jars; each list of jars has a folder of its own in the cache."""
     folder = cache_dir / digest_of(wanted)
     with translate_errors(cache_dir):
         missing = [jar for jar in wanted if not intact(folder / jar.file_name, jar)]
