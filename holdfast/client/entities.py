@@ -118,6 +118,11 @@ def _source(described: Mapping[str, Any]) -> Iterator[Block]:
             head[label] = described[key]
     if described["timestamp"]:
         head["Timestamp"] = described["timestamp"]
+    if described["windowType"]:
+        head["Window"] = " of ".join(filter(None, (described["windowType"], described.get("windowSize"))))
+    for label, key in (("Window topic", "windowTopic"), ("Retention", "windowRetention")):
+        if described.get(key):
+            head[label] = described[key]
     yield Pairs(head)
     rows = [[field["name"], type_of(field["schema"]), field.get("type", "")] for field in described["fields"]]
     yield Grid(("Column", "Type", "Role"), rows, "columns")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from holdfast.catalog.objects import CatalogObject, QueryEntry, View
+from holdfast.catalog.objects import CatalogObject, QueryEntry, Table, View
 from holdfast.catalog.snapshot import Catalog
 from holdfast.kafka.port import Topic
 from holdfast.names import TopicName
@@ -12,6 +12,7 @@ from holdfast.runtime.functions.declaration import (
     named,
 )
 from holdfast.runtime.functions.user import UserFunction
+from holdfast.runtime.plan.optional import value_of
 from holdfast.server.entities import entity
 from holdfast.server.listings import function_kind, listed_query
 from holdfast.server.problems import Json
@@ -20,6 +21,7 @@ from holdfast.service.status import QueryInfo
 from holdfast.sql.bind.create_as import BoundCreateAs
 from holdfast.sql.bind.create_source import BoundCreateSource
 from holdfast.sql.bind.statement import BoundStatement
+from holdfast.sql.literals.duration import duration_text
 from holdfast.sql.read.pull import BoundRead
 from holdfast.sql.read.select import BoundSelect
 from holdfast.sql.syntax.statements import ExplainFormat
@@ -78,7 +80,7 @@ def described(
 
     return {
         "name": found.name,
-        "windowType": found.window.type if found.window is not None else None,
+        **_window(found),
         "readQueries": of(catalog.readers(found.name)),
         "writeQueries": of(catalog.writers(found.name)),
         "fields": fields(found.schema),
@@ -100,12 +102,27 @@ def described(
     }
 
 
+def _window(found: CatalogObject) -> Json:
+    """The window of an object's keys; how windows are read and retained, of a table over a windowed topic."""
+    window, store = found.window, found.window_store if isinstance(found, Table) else None
+    size = value_of(window.size) if window is not None else None
+    return {
+        "windowType": window.type if window is not None else None,
+        "windowSize": duration_text(size.millis) if size is not None else None,
+        "windowTopic": store.topic if store is not None else None,
+        "windowRetention": duration_text(store.retention.millis) if store is not None else None,
+    }
+
+
 def described_view(view: View, schema: Schema, *, extended: bool) -> Json:
     """A view, described like other objects; it has no topic and no queries."""
     empty: list[Json] = []
     return {
         "name": view.name,
         "windowType": None,
+        "windowSize": None,
+        "windowTopic": None,
+        "windowRetention": None,
         "readQueries": empty,
         "writeQueries": empty,
         "fields": fields(schema),

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.app import Service
+from holdfast.catalog.objects import Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
 from holdfast.coordinator.intervals import Intervals
@@ -13,6 +14,7 @@ from holdfast.kafka.port import TopicSpec
 from holdfast.names import ServiceId, TopicName
 from holdfast.runtime.plan.codec import decode
 from holdfast.runtime.plan.ddl import CreateStream, CreateTable, CreateWindowedTable
+from holdfast.runtime.plan.windows import WindowTopic
 from holdfast.runtime.progress import Status
 from holdfast.runtime.spark.engine import Engine
 from holdfast.runtime.spark.engine_pair import EnginePair
@@ -121,7 +123,9 @@ class Database:
     def _add_wires(self) -> None:
         for found in self.catalog.objects.values():
             if found.topic is not None:
-                self.wires.setdefault(found.topic, Wire(found.schema, found.formats, found.window))
+                store = found.window_store if isinstance(found, Table) else None
+                layout = WindowTopic.TOPIC if store is None else store.topic
+                self.wires.setdefault(found.topic, Wire(found.schema, found.formats, found.window, layout))
 
     # -- records -------------------------------------------------------------------------------------
 

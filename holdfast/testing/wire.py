@@ -12,8 +12,9 @@ from holdfast.runtime.plan import json_text
 from holdfast.runtime.plan.formats import FormatInfo, Formats, SerdeFeature
 from holdfast.runtime.plan.json_text import JsonValue
 from holdfast.runtime.plan.optional import value_of
-from holdfast.runtime.plan.windows import WindowInfo, WindowType
+from holdfast.runtime.plan.windows import WindowInfo, WindowTopic, WindowType
 from holdfast.runtime.serdes.side import value_is_unwrapped
+from holdfast.runtime.serdes.window import SEQUENCE_BYTES, has_sequence
 from holdfast.testing.case import CaseRecord, Window
 from holdfast.types import Column, Scalar, Schema, SqlType, Struct, StructField
 
@@ -44,6 +45,7 @@ class Wire:
     schema: Schema
     formats: Formats
     window: WindowInfo | None
+    window_topic: WindowTopic = WindowTopic.TOPIC
 
     # -- to bytes ------------------------------------------------------------------------------------
 
@@ -51,7 +53,7 @@ class Wire:
         """The record as a producer would have written it."""
         key = _write(record.key, self.schema.key, self.formats.key_format)
         if record.window is not None and key is not None:
-            key += _window_bytes(record.window)
+            key += _window_bytes(record.window) + bytes(self._sequence_bytes)
         value = _write(record.value, self.schema.value, self.formats.value_format)
         headers = tuple((header.key, header.value) for header in record.headers)
         return WireRecord(key, value, record.timestamp or 0, headers)
@@ -63,10 +65,17 @@ class Wire:
         if raw is None or self.window is None:
             return _read(raw, self.schema.key, self.formats.key_format), None
         width = SESSION_WINDOW.size if self.window.type is WindowType.SESSION else TIME_WINDOW.size
-        if len(raw) < width:
+        if len(raw) < width + self._sequence_bytes:
             raise Undecodable(f"a windowed key of {len(raw)} bytes")
+        raw = raw[: len(raw) - self._sequence_bytes]
         inner, bounds = raw[:-width], raw[-width:]
         return _read(inner, self.schema.key, self.formats.key_format), self._window(bounds)
+
+    @property
+    def _sequence_bytes(self) -> int:
+        """The length of the sequence number that the changelog of a window store has after the window: always 0."""
+        numbered = self.window is not None and has_sequence(self.window.type, self.window_topic)
+        return SEQUENCE_BYTES if numbered else 0
 
     def _window(self, raw: bytes) -> Window:
         assert self.window is not None

@@ -14,6 +14,19 @@ def test_lists_and_descriptions_as_text(url: str) -> None:
     assert "There are no types." in shown
 
 
+def test_a_windowed_table_as_text(url: str) -> None:
+    windows = "WINDOW_TYPE='HOPPING', WINDOW_SIZE='1 MINUTE', RETENTION='1 HOUR'"
+    with Client(url) as client:
+        client.execute(
+            "CREATE TABLE w (id STRING PRIMARY KEY, n INT) "
+            f"WITH (KAFKA_TOPIC='w', VALUE_FORMAT='JSON', PARTITIONS=1, {windows});"
+        )
+        shown = repr(client.execute("DESCRIBE w; SHOW TABLES;"))
+        client.execute("DROP TABLE w;")
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    assert {"Window HOPPING of 1 minute", "Window topic TOPIC", "Retention 1 hour"} <= set(lines)
+
+
 def test_lists_and_descriptions_in_a_notebook(url: str) -> None:
     with Client(url) as client:
         html = client.execute("SHOW TABLES; EXPLAIN SELECT id FROM totals;")._repr_html_()

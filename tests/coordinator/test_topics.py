@@ -176,6 +176,29 @@ def test_a_topic_that_cannot_be_made_refuses_its_statement(
     assert list(states(service).values()) == ["RUNNING"]
 
 
+def test_the_topic_of_windows_is_compacted_and_ends_with_their_retention(servers: Servers, service, new_topic):
+    topic = new_topic()
+    run(service, STREAM.format(topic))
+    windows = "SELECT id, COUNT(*) AS n FROM s WINDOW TUMBLING (SIZE 1 HOUR, RETENTION 2 HOURS) GROUP BY id"
+    for name, query in (
+        ("counts", windows),
+        ("copies", f"SELECT * FROM {topic}_counts"),
+        ("forever WITH (RETENTION_MS = -1)", windows),
+        ("compacted WITH (CLEANUP_POLICY = 'compact')", windows),
+        ("totals", f"SELECT id, SUM(n) AS n FROM {topic}_counts GROUP BY id"),
+    ):
+        title, _, with_ = name.partition(" ")
+        run(service, f"CREATE TABLE {topic}_{title} {with_} AS {query};")
+
+    def config(name: str) -> tuple[str, str]:
+        found = servers.topics.config(TopicName(f"{topic}_{name}".upper()))
+        return found["cleanup.policy"], found["retention.ms"]
+
+    assert config("counts") == config("copies") == ("compact,delete", str(26 * 3_600_000))
+    assert config("forever") == ("compact,delete", "-1")
+    assert config("compacted")[0] == config("totals")[0] == "compact"
+
+
 def test_a_topic_that_cannot_be_made_after_all_is_in_no_others_way(
     servers: Servers, new_topic, monkeypatch: pytest.MonkeyPatch
 ):

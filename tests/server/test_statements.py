@@ -107,6 +107,29 @@ def test_describe(http: httpx.Client) -> None:
     assert [query["sinks"] for query in described["readQueries"]] == [["TOTALS"]]
 
 
+def test_a_windowed_table_is_described_with_its_layout_and_its_retention(http: httpx.Client) -> None:
+    windows = "WINDOW_TYPE='TUMBLING', WINDOW_SIZE='1 HOUR'"
+    create = (
+        "CREATE TABLE {} (id STRING PRIMARY KEY, n INT) "
+        f"WITH (KAFKA_TOPIC='w', VALUE_FORMAT='JSON', PARTITIONS=1, {windows}, {{}});"
+    )
+    created = one(http, create.format("w", "WINDOW_TOPIC='CHANGELOG', RETENTION='36 HOURS'"))
+    assert (created["commandStatus"]["message"], created["warnings"]) == ("Table W created.", [])
+    described = one(http, "DESCRIBE w;")["sourceDescription"]
+    shown = {name: described[f"window{name}"] for name in ("Type", "Size", "Topic", "Retention")}
+    assert shown == {"Type": "TUMBLING", "Size": "1 hour", "Topic": "CHANGELOG", "Retention": "1 day 12 hours"}
+    assert {t["name"]: t["isWindowed"] for t in one(http, "SHOW TABLES;")["tables"]} == {"W": True, "TOTALS": False}
+    explained = one(http, "EXPLAIN " + create.format("v", "RETENTION='2 HOURS'"))
+    plan = explained["queryDescription"]["executionPlan"]
+    assert "Window: TUMBLING (SIZE 3600 s, EMIT CHANGES)\n  Window Topic: TOPIC\n  Retention: 7200 s" in plan
+
+
+def test_a_stream_over_a_windowed_topic_says_that_its_windows_have_no_retention(http: httpx.Client) -> None:
+    with_ = "WITH (KAFKA_TOPIC='w', VALUE_FORMAT='JSON', PARTITIONS=1, WINDOW_TYPE='SESSION')"
+    (warning,) = one(http, f"CREATE STREAM w (id STRING KEY, n INT) {with_};")["warnings"]
+    assert warning["message"].startswith("The windows of stream W have no retention")
+
+
 def test_explain(http: httpx.Client, service: LocalService) -> None:
     query = service.query
     running = one(http, f"EXPLAIN {query};")["queryDescription"]

@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterable
 
 from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.catalog.snapshot import Catalog
+from holdfast.catalog.window_retention import window_retention_ms
 from holdfast.errors import BindError, HoldfastError
 from holdfast.kafka.port import TopicAdmin, TopicProblem, TopicSpec
 from holdfast.names import TopicName
 
 DEFAULT_PARTITIONS = 1
 COMPACTED = {"cleanup.policy": "compact"}
+BEYOND_RETENTION_MS = 86_400_000
+"""How much longer than its window a record is retained, as Kafka Streams does for the clocks of other machines."""
 
 
 class WantedTopics:
@@ -85,7 +88,7 @@ class WantedTopics:
     def _spec(self, found: CatalogObject, topic: TopicName, catalog: Catalog) -> TopicSpec:
         settings = found.topic_settings
         partitions = settings.partitions or self._partitions_of_source(found, catalog) or DEFAULT_PARTITIONS
-        config = dict(COMPACTED) if isinstance(found, Table) and found.derived else {}
+        config = _table_config(found, catalog) if isinstance(found, Table) and found.derived else {}
         if settings.retention_ms is not None:
             config["retention.ms"] = str(settings.retention_ms)
         if settings.cleanup_policy is not None:
@@ -101,3 +104,11 @@ class WantedTopics:
             return None
         known = self._admin.describe([origin.topic]).get(origin.topic)
         return known.partitions if known else None
+
+
+def _table_config(found: Table, catalog: Catalog) -> dict[str, str]:
+    """The settings of a derived table's topic. Windows that expire leave it in time, also where nobody deletes them."""
+    retention_ms = window_retention_ms(found, catalog)
+    if retention_ms is None:
+        return dict(COMPACTED)
+    return {"cleanup.policy": "compact,delete", "retention.ms": str(retention_ms + BEYOND_RETENTION_MS)}

@@ -6,11 +6,12 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import ClassVar, NewType, Self
 
-from holdfast.runtime.plan.optional import ABSENT, Maybe
+from holdfast.runtime.plan.optional import ABSENT, Maybe, value_of
 
 WindowText = NewType("WindowText", str)
 """A window as ksqlDB wrote it up to 7.2: `` TUMBLING ( SIZE 30 SECONDS ) ``."""
 
+DAY_MS = 86_400_000
 MAX_SECONDS = 2**63
 MIN_EXPONENT = -9
 """Java's limits: seconds in a long, and nanoseconds."""
@@ -162,6 +163,20 @@ class SessionWindow:
 
 
 WindowExpression = TumblingWindow | HoppingWindow | SessionWindow
+
+
+def length_of(window: WindowExpression) -> int:
+    """The size of a window, or the gap that ends it, in milliseconds."""
+    return window.gap.millis if isinstance(window, SessionWindow) else window.size.millis
+
+
+def grace_of(window: WindowExpression) -> int:
+    """How long after its end a window accepts late rows, in milliseconds."""
+    grace, retention = value_of(window.grace_period), value_of(window.retention)
+    if grace is not None:
+        return grace.millis
+    retained = DAY_MS if retention is None else min(DAY_MS, retention.millis)
+    return max(retained - length_of(window), 0)
 
 
 def shape(window: WindowExpression | WindowInfo) -> WindowInfo:

@@ -10,12 +10,12 @@ from holdfast.runtime import physical_columns as col
 from holdfast.runtime.fragment import BAD, LATE, SKIPPED, TS, Fragment, column
 from holdfast.runtime.plan.optional import value_of
 from holdfast.runtime.plan.windows import HoppingWindow, SessionWindow, TumblingWindow, WindowExpression, shape
+from holdfast.runtime.plan.windows import grace_of as grace_of
+from holdfast.runtime.plan.windows import length_of as length_of
 from holdfast.runtime.serdes.window import end_sql
 from holdfast.runtime.spark.relation import StreamRelation
 from holdfast.runtime.store.port import Layout, Merge
 from holdfast.types import Scalar
-
-DAY_MS = 86_400_000
 
 STREAM_TIME = Layout((Scalar.INTEGER,), (Scalar.BIGINT,))
 """The state of stream time: partition, greatest timestamp."""
@@ -67,20 +67,6 @@ class Timed:
             f"FROM (SELECT *, {so_far} AS so_far FROM ({self.clocked})) s LEFT JOIN "
             f"(SELECT k0 AS b_clock, c0 AS b_time FROM {before}) b ON clk = b_clock"
         )
-
-
-def grace_of(window: WindowExpression) -> int:
-    """How long after its end a window accepts late rows, in milliseconds."""
-    grace, retention = value_of(window.grace_period), value_of(window.retention)
-    if grace is not None:
-        return grace.millis
-    retained = DAY_MS if retention is None else min(DAY_MS, retention.millis)
-    return max(retained - length_of(window), 0)
-
-
-def length_of(window: WindowExpression) -> int:
-    """The size of a window, or the gap that ends it, in milliseconds."""
-    return window.gap.millis if isinstance(window, SessionWindow) else window.size.millis
 
 
 def expired_after(window: WindowExpression) -> int | None:
