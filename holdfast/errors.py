@@ -17,6 +17,7 @@
     ├── NotSupported            0A000   rejected, with the reason
     │   └── NotYetSupported     0A000   a step, format, function, … missing from this release
     ├── PlanError               XX001   a stored plan this release cannot read
+    ├── WrongWindowLayout       22000   the keys of a topic do not have the declared windows
     ├── ReadError               55000   an object has no readable time, or not that one
     │   ├── UnreadableTime      55000   not all objects of the query can be read at the requested time
     │   ├── HoldTimeError       22023   a hold cannot be placed at that time
@@ -254,6 +255,12 @@ class PlanError(HoldfastError):
     """A stored plan that this release cannot read or run."""
 
     sqlstate = "XX001"
+
+
+class WrongWindowLayout(HoldfastError):
+    """The first records of a topic do not have keys of the layout that its table declares."""
+
+    sqlstate = "22000"
 
 
 class ReadError(HoldfastError):

@@ -22,6 +22,7 @@ from holdfast.catalog.commands import (
     topic_settings,
 )
 from holdfast.catalog.objects import (
+    CatalogObject,
     Index,
     MaterializedView,
     QueryEntry,
@@ -46,6 +47,7 @@ from holdfast.runtime.plan.ddl import (
     CreateStream,
     CreateTable,
     CreateView,
+    CreateWindowedTable,
     DdlCommand,
     DropFunction,
     DropIndex,
@@ -62,7 +64,8 @@ from holdfast.types import Schema
 EVERY_QUERY = "ALL"
 STATES: Mapping[str, QueryState] = {CommandType.PAUSE: QueryState.PAUSED, CommandType.RESUME: QueryState.RUNNING}
 """The query state that a command without a plan sets."""
-Creation = CreateStream | CreateTable | CreateMaterializedView
+TopicCreation = CreateStream | CreateTable | CreateWindowedTable
+Creation = TopicCreation | CreateMaterializedView
 Replan = Callable[[Catalog, Command], bytes]
 """Plans a command that was written without a plan, and returns the encoded plan."""
 
@@ -103,7 +106,8 @@ def apply_plan(catalog: Catalog, command: Command, encoded: bytes) -> Catalog:
     """The catalog after a command's plan; raises for a plan that this release cannot read."""
     plan = decode(encoded)
     query = value_of(plan.query_plan)
-    if query is not None and value_of(query.sink) is None and isinstance(plan.ddl_command, CreateTable):
+    creates_table = isinstance(plan.ddl_command, CreateTable | CreateWindowedTable)
+    if query is not None and value_of(query.sink) is None and creates_table:
         # ksqlDB maintains a SOURCE table by a query without a sink; ours read their topics directly.
         query = None
     if isinstance(plan.ddl_command, DdlCommand):
@@ -118,8 +122,8 @@ def apply_plan(catalog: Catalog, command: Command, encoded: bytes) -> Catalog:
 
 def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: QueryId | None) -> Catalog:
     match ddl:
-        case CreateStream() | CreateTable():
-            kind = Stream if isinstance(ddl, CreateStream) else partial(Table, retain_ms=retained_ms(command))
+        case CreateStream() | CreateTable() | CreateWindowedTable():
+            kind = _kind(ddl, command)
             return _without_recreated(catalog, ddl, query).with_object(
                 kind(
                     name=ddl.source_name,
@@ -176,6 +180,14 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
             return catalog if dropped is None else catalog.without_indexes(dropped)
         case _:
             assert_never(ddl)
+
+
+def _kind(ddl: TopicCreation, command: Command) -> Callable[..., CatalogObject]:
+    """What makes the object of a command: its class, and the fields that only tables have."""
+    if isinstance(ddl, CreateStream):
+        return Stream
+    store = ddl.window_store if isinstance(ddl, CreateWindowedTable) else None
+    return partial(Table, retain_ms=retained_ms(command), window_store=store)
 
 
 def _index(ddl: CreateIndex, command: Command, query: QueryId | None) -> Index:

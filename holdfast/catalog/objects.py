@@ -9,7 +9,7 @@ from typing import ClassVar
 from holdfast.names import HoldId, ObjectId, ObjectName, QueryId, TopicName, show
 from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats, TimestampColumn
 from holdfast.runtime.plan.steps import ExpressionText
-from holdfast.runtime.plan.windows import WindowInfo
+from holdfast.runtime.plan.windows import WindowInfo, WindowStore
 from holdfast.runtime.store.port import Time
 from holdfast.types import Schema
 
@@ -74,8 +74,9 @@ class Stream:
 class Table:
     """The latest row per key of a changelog topic or of a query. `query` is the query that writes it.
 
-    With `window`, there is one row per key and window. `retain_ms` is its history retention, None for the default. A
-    materialized view and a system table have no `topic`.
+    With `window`, there is one row per key and window. `window_store` says how windows that are read from a topic are
+    retained; None for the windows of a query, and for those of a topic that never expire. `retain_ms` is its history
+    retention, None for the default. A materialized view and a system table have no `topic`.
     """
 
     KIND: ClassVar[str] = "table"
@@ -91,6 +92,7 @@ class Table:
     topic_settings: TopicSettings = field(default_factory=TopicSettings)
     id: ObjectId = SERVERS_OWN
     retain_ms: int | None = None
+    window_store: WindowStore | None = None
 
     @property
     def derived(self) -> bool:

@@ -47,13 +47,14 @@ RETRY_SECONDS = 1.0
 class Done:
     """What a statement did: its command, the command's offset in the log, and the query that it started.
 
-    A statement without effect has no command; `message` says why.
+    A statement without effect has no command; `message` says why. `notices` are for the user of a successful one.
     """
 
     message: str
     sequence: int
     query: QueryId | None = None
     command: CommandId | None = None
+    notices: tuple[str, ...] = ()
 
 
 class Commands:
@@ -267,7 +268,8 @@ def _check_reads(found: CatalogObject) -> None:
         return
     if isinstance(found, Table):
         assert found.topic is not None
-        build_table(found.name, found.topic, found.schema, found.formats, found.timestamp, found.window)
+        window, store = found.window, found.window_store
+        build_table(found.name, found.topic, found.schema, found.formats, found.timestamp, window, store)
     else:
         Decoder(found.schema, found.formats, window=found.window).check()
 
@@ -287,4 +289,4 @@ def _done(
         message = f"Hold {bound.name} created at {at}."
     if left is not None and isinstance(bound, BoundDrop | BoundTerminate):
         message = f"{message} {left}"
-    return Done(message, offset, query if isinstance(bound, BoundPlan) else None, id_)
+    return Done(message, offset, query if isinstance(bound, BoundPlan) else None, id_, tuple(kind.notices(bound)))

@@ -157,5 +157,5 @@ class OutboxReader:
         count = self._partitions.get(sink.topic)
         if count is None:  # The topic is missing; the producer reports that.
             return records
-        keys = unwindowed(records.column("key"), window.type)
+        keys = unwindowed(records.column("key"), window.type, sink.encoder.window_topic)
         return records.append_column("partition", partitions_for(keys, count))

@@ -102,7 +102,9 @@ class Reconciler:
 
     def _start_table(self, table: Table, topic: TopicName) -> None:
         """Start the query that maintains a table over a topic, unless it runs as it is defined."""
-        query, definition = table_query_id(table.name), (table.schema, table.topic, table.formats, table.timestamp)
+        query = table_query_id(table.name)
+        windows = table.window, table.window_store
+        definition = (table.schema, table.topic, table.formats, table.timestamp, *windows)
         if not self._queries.is_defined_by(query, definition):
             self._start(query, partial(_table_program, table), definition, topics={topic})
 
@@ -175,7 +177,8 @@ def _topics_of(entry: QueryEntry, catalog: Catalog) -> Set[TopicName] | None:
 
 def _table_program(table: Table) -> Program:
     assert table.topic is not None
-    return build_table(table.name, table.topic, table.schema, table.formats, table.timestamp, table.window)
+    window, store = table.window, table.window_store
+    return build_table(table.name, table.topic, table.schema, table.formats, table.timestamp, window, store)
 
 
 def _query_program(entry: QueryEntry, dataflow: Dataflow) -> Program:

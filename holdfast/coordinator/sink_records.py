@@ -11,7 +11,7 @@ from holdfast.runtime.plan import json_text
 from holdfast.runtime.plan.formats import Formats
 from holdfast.runtime.plan.property_types import ROOT
 from holdfast.runtime.plan.vocabulary import FORMATS, WINDOW_INFO
-from holdfast.runtime.plan.windows import WindowInfo
+from holdfast.runtime.plan.windows import WindowInfo, WindowTopic
 from holdfast.runtime.program import Sink
 from holdfast.runtime.serdes.encoder import Encoder
 from holdfast.runtime.store.port import Store
@@ -57,6 +57,8 @@ def encode_sink(sink: Sink) -> str:
     }
     if encoder.window is not None:
         document["window"] = WINDOW_INFO.encode(encoder.window)
+    if encoder.window_topic is not WindowTopic.TOPIC:
+        document["window_topic"] = encoder.window_topic
     return json_text.write(document).decode()
 
 
@@ -67,4 +69,6 @@ def decode_sink(text: str) -> Sink:
     window = WINDOW_INFO.decode(document["window"], ROOT) if "window" in document else None
     assert isinstance(formats, Formats)
     assert window is None or isinstance(window, WindowInfo)
-    return Sink(TopicName(str(document["topic"])), Encoder(parse_schema(str(document["schema"])), formats, window))
+    window_topic = WindowTopic(str(document.get("window_topic", WindowTopic.TOPIC)))
+    schema = parse_schema(str(document["schema"]))
+    return Sink(TopicName(str(document["topic"])), Encoder(schema, formats, window, window_topic))

@@ -50,6 +50,7 @@ from holdfast.runtime.plan.steps import (
     TableTableJoin,
     WindowedStreamSource,
     WindowedTableSource,
+    WindowStoreSource,
 )
 from holdfast.types import Role, Scalar, SqlType
 
@@ -80,7 +81,9 @@ Columns = tuple[GraphColumn, ...]
 def columns_of(step: Step, inputs: Sequence[Columns]) -> Columns:
     """The columns of a step over those of its inputs, key columns first."""
     match step:
-        case StreamSource() | WindowedStreamSource() | TableSource() | TableSourceV1() | WindowedTableSource():
+        case StreamSource() | WindowedStreamSource() | TableSource() | TableSourceV1():
+            return schema_columns(step.source_schema)
+        case WindowedTableSource() | WindowStoreSource():
             return schema_columns(step.source_schema)
         case CollectionSource():
             return schema_columns(step.source_schema)

@@ -14,6 +14,7 @@ from holdfast.runtime.plan.ddl import (
     CreateStream,
     CreateTable,
     CreateView,
+    CreateWindowedTable,
     DdlCommand,
     DropFunction,
     DropIndex,
@@ -59,8 +60,10 @@ from holdfast.runtime.plan.steps import (
     TableSuppress,
     TableTableJoin,
     TopicSourceStep,
+    WindowedSourceStep,
     WindowedStreamSource,
     WindowedTableSource,
+    WindowStoreSource,
     walk,
 )
 from holdfast.runtime.plan.windows import (
@@ -70,6 +73,7 @@ from holdfast.runtime.plan.windows import (
     TumblingWindow,
     WindowExpression,
     WindowInfo,
+    WindowStore,
     WindowText,
     WindowTime,
 )
@@ -91,7 +95,7 @@ def query_details(query: QueryPlan) -> Iterator[Detail]:
 
 def command_title(command: DdlCommand) -> str:
     match command:
-        case CreateStream() | CreateTable():
+        case CreateStream() | CreateTable() | CreateWindowedTable():
             replace = "or Replace " if value_of(command.or_replace) else ""
             source = "Source " if value_of(command.is_source) else ""
             kind = "Stream" if isinstance(command, CreateStream) else "Table"
@@ -132,6 +136,12 @@ def command_details(command: DdlCommand) -> Iterator[Detail]:
             yield "Key Field", value_of(command.key_field)
             yield "Formats", formats_text(command.formats)
             yield "Window", _window_info(command.window_info)
+            yield "Timestamp", _timestamp(command.timestamp_column)
+        case CreateWindowedTable():
+            yield "Schema", command.schema
+            yield "Formats", formats_text(command.formats)
+            yield "Window", _window_info(command.window_info)
+            yield from _window_store_details(command.window_store)
             yield "Timestamp", _timestamp(command.timestamp_column)
         case CreateMaterializedView():
             yield "Schema", command.schema
@@ -177,7 +187,9 @@ def step_title(step: Step) -> str:
 
 def step_details(step: Step) -> Iterator[Detail]:
     match step:
-        case StreamSource() | WindowedStreamSource() | TableSource() | TableSourceV1() | WindowedTableSource():
+        case StreamSource() | WindowedStreamSource() | TableSource() | TableSourceV1():
+            yield from _source_details(step)
+        case WindowedTableSource() | WindowStoreSource():
             yield from _source_details(step)
         case CollectionSource():
             yield "Schema", step.source_schema
@@ -234,8 +246,10 @@ def _indexed_by(expressions: Iterable[str]) -> str:
 def _source_details(step: TopicSourceStep) -> Iterator[Detail]:
     yield "Schema", step.source_schema
     yield "Formats", formats_text(step.formats)
-    if isinstance(step, WindowedStreamSource | WindowedTableSource):
+    if isinstance(step, WindowedSourceStep):
         yield "Window", _window_info(step.window_info)
+    if isinstance(step, WindowStoreSource):
+        yield from _window_store_details(step.window_store)
     yield "Timestamp", _timestamp(step.timestamp_column)
     version = value_of(step.pseudo_column_version)
     yield "Pseudo Columns", None if version is None else f"version {version}"
@@ -324,6 +338,11 @@ def _window_info(info: Maybe[WindowInfo]) -> str | None:
     if emit is not None:
         parts.append(f"EMIT {emit}")
     return f"{found.type} ({', '.join(parts)})" if parts else found.type.value
+
+
+def _window_store_details(store: WindowStore) -> Iterator[Detail]:
+    yield "Window Topic", store.topic
+    yield "Retention", _duration(store.retention)
 
 
 def _window(window: WindowText | WindowExpression) -> str:

@@ -8,7 +8,7 @@ from typing import assert_never
 from holdfast.explain.columns import Columns, columns_of, schema_columns
 from holdfast.explain.details import command_details, command_title, formats_text, step_details, step_name
 from holdfast.names import show
-from holdfast.runtime.plan.ddl import CreateMaterializedView, CreateStream, CreateTable, DdlCommand
+from holdfast.runtime.plan.ddl import CreateMaterializedView, CreateStream, CreateTable, CreateWindowedTable, DdlCommand
 from holdfast.runtime.plan.document import Plan, QueryPlan
 from holdfast.runtime.plan.formats import Formats
 from holdfast.runtime.plan.optional import value_of
@@ -47,6 +47,7 @@ from holdfast.runtime.plan.steps import (
     TopicSourceStep,
     WindowedStreamSource,
     WindowedTableSource,
+    WindowStoreSource,
     sources_of,
 )
 
@@ -60,7 +61,7 @@ REKEYING = (
     TableGroupByV1,
 )
 """The steps that change the key of rows, so that rows move to other partitions."""
-CREATING = CreateStream | CreateTable | CreateMaterializedView
+CREATING = CreateStream | CreateTable | CreateWindowedTable | CreateMaterializedView
 """The commands that declare the columns of a query."""
 
 
@@ -185,7 +186,7 @@ class _GraphBuilder:
         """Add a command that starts no query."""
         columns: Columns = ()
         topic: GraphNode | None = None
-        if isinstance(command, CreateStream | CreateTable):
+        if isinstance(command, CreateStream | CreateTable | CreateWindowedTable):
             columns = schema_columns(command.schema)
             topic = self._read(command.topic_name, command.formats)
         node = self._add(
@@ -200,7 +201,7 @@ class _GraphBuilder:
         )
         if topic is not None:
             self._connect(topic, node, EdgeKind.READS)
-        if isinstance(command, CreateTable):
+        if isinstance(command, CreateTable | CreateWindowedTable):
             self._add_state(node, GraphState(show(command.source_name), command.source_name, "table"))
 
     def _states(self, step: Step) -> Iterator[GraphState]:
@@ -209,7 +210,7 @@ class _GraphBuilder:
         context = step.properties.query_context
         name_in_store = f"{query}/{context}"
         match step:
-            case TableSource() | TableSourceV1() | WindowedTableSource():
+            case TableSource() | TableSourceV1() | WindowedTableSource() | WindowStoreSource():
                 name = self._table_of(step)
                 yield GraphState(show(name), name, "table")
             case CollectionSource():

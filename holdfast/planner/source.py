@@ -1,6 +1,6 @@
 """The steps that read a stream or a table: its topic or, without one, its collection."""
 
-from holdfast.catalog.objects import CatalogObject, Stream
+from holdfast.catalog.objects import CatalogObject, Stream, Table
 from holdfast.planner.node import Node
 from holdfast.runtime.plan.sources import (
     CollectionSource,
@@ -9,6 +9,7 @@ from holdfast.runtime.plan.sources import (
     TableSource,
     WindowedStreamSource,
     WindowedTableSource,
+    WindowStoreSource,
 )
 from holdfast.runtime.plan.steps import Step
 from holdfast.sql.plan_text import context
@@ -44,6 +45,18 @@ def _step(source: CatalogObject, path: str) -> Step:
     if source.topic is None:
         return CollectionSource(
             properties=properties, source_name=source.name, window_info=source.window, source_schema=schema
+        )
+    if source.window is not None and isinstance(source, Table) and source.window_store is not None:
+        return WindowStoreSource(
+            properties=properties,
+            topic_name=source.topic,
+            formats=source.formats,
+            window_info=source.window,
+            window_topic=source.window_store.topic,
+            retention=source.window_store.retention,
+            timestamp_column=source.timestamp,
+            source_schema=schema,
+            pseudo_column_version=PSEUDO_COLUMN_VERSION,
         )
     if source.window is not None:
         windowed = WindowedStreamSource if stream else WindowedTableSource

@@ -27,6 +27,7 @@ COMPARABLE = (
     sources.TableSource,
     sources.TableSourceV1,
     sources.WindowedTableSource,
+    sources.WindowStoreSource,
     steps.StreamSink,
     steps.TableSink,
     steps.TableKeep,

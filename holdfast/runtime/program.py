@@ -137,6 +137,38 @@ class Upsert:
 
 
 @dataclass(frozen=True, slots=True)
+class UpsertWindows:
+    """Write the rows, one per key and window, to a collection that retains them as a window store does.
+
+    `windows` is a state with an element for each window in the collection, `clock` one with the observed time of each
+    partition. `time` and `partition` are the columns of a row's window time and of its partition. A window is removed
+    when its time is `retention` milliseconds before the observed time. `misfit` is the condition that the key of a raw
+    record does not have the declared layout, `remedy` what to declare instead.
+    """
+
+    collection: CollectionId
+    layout: Layout
+    windows: StateId
+    clock: StateId
+    clock_merge: Merge
+    time: str
+    partition: str
+    retention: int
+    misfit: str
+    remedy: str
+
+    @property
+    def key_width(self) -> int:
+        """The number of key columns, with those of the window."""
+        return len(self.layout.key)
+
+    @property
+    def width(self) -> int:
+        """The number of value columns."""
+        return len(self.layout.value)
+
+
+@dataclass(frozen=True, slots=True)
 class MergeInto:
     """Merge the rows, partial aggregates, into a state, in the order of the column `order` if there is one.
 
@@ -194,7 +226,7 @@ class SaveRows:
     """Save the rows for later stages of the query."""
 
 
-Action = Append | Upsert | MergeInto | MergeWindows | Put | Emit | SaveRows
+Action = Append | Upsert | UpsertWindows | MergeInto | MergeWindows | Put | Emit | SaveRows
 
 
 @dataclass(frozen=True, slots=True)

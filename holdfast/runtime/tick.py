@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError, SparkRestarted
 from holdfast.names import ObjectName, QueryId
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.dataflow import Dataflow
-from holdfast.runtime.outcome import Outcome, Undecodable
+from holdfast.runtime.outcome import Late, Outcome, Undecodable
 from holdfast.runtime.program import (
     Append,
     Emit,
@@ -26,14 +26,17 @@ from holdfast.runtime.program import (
     Stage,
     TopicInput,
     Upsert,
+    UpsertWindows,
 )
 from holdfast.runtime.record_decoder import RecordDecoder
 from holdfast.runtime.serdes.decoder import GOOD, UNDECODABLE, UNKNOWN_SPELLING
-from holdfast.runtime.spark.engine import RECORDS, Engine, Failure
+from holdfast.runtime.spark.engine import RECORDS, Engine, Failure, Round
+from holdfast.runtime.spark.views import topic_view
 from holdfast.runtime.store.port import SqlReader, StateMerge, StateView, Store, TickStage
 from holdfast.runtime.tick_inputs import InsertedRows, TickInputs
 from holdfast.runtime.tick_rows import TickRows
 from holdfast.runtime.window_merge import WindowMerge
+from holdfast.runtime.window_retention import WindowRetention, dropped_sql, misfits_sql
 
 IDLE_STAGES = 3
 """Stages without rows that a job may include per stage with rows, so that a prepared job can be reused."""
@@ -167,7 +170,11 @@ class _Run:
             self._merge_windows(program, index, windows, partials)
 
     def _apply(
-        self, program: Program, index: int, action: SaveRows | Append | Upsert | Put | Emit, rows: pa.Table
+        self,
+        program: Program,
+        index: int,
+        action: SaveRows | Append | Upsert | UpsertWindows | Put | Emit,
+        rows: pa.Table,
     ) -> None:
         self.outcome.touched.add(program.query)
         match action:
@@ -187,6 +194,23 @@ class _Run:
                     rows = rows.sort_by([(name, "ascending") for name in order])
                 self.stage.upsert(program.query, collection, rows)
                 self._pass_on(program)
+            case UpsertWindows():
+                self._upsert_windows(program, index, action, rows)
+                self._pass_on(program)
+
+    def _upsert_windows(self, program: Program, index: int, action: UpsertWindows, rows: pa.Table) -> None:
+        source = _topic_of(program.stages[index])
+        retention = WindowRetention(program.query, action, self.stage, self.reader)
+        records = Round({topic_view(source.topic): self.inputs.topics[source.topic]}, {})
+        if rows.num_rows:
+            observed = retention.run(rows)
+            if observed is not None:  # Only a tick that drops records runs a second job, which counts them.
+                dropped = self.engine.select(dropped_sql(action, self.decoder.sql(source), observed), records)
+                for row in dropped.to_pylist():
+                    self.outcome.late[program.object, row["part"]] = Late(row["late"], row["time"])
+        elif source.view in self.undecodable:
+            (counted,) = self.engine.select(misfits_sql(action, topic_view(source.topic)), records).to_pylist()
+            retention.check_layout(source.topic, counted["records"], counted["misfits"])
 
     def _merge(self, merges: list[tuple[Program, int, StateMerge]]) -> None:
         """Merge all at once: several merges of the same shape cost the store little more than one."""
@@ -287,6 +311,13 @@ class _Run:
 
     def _reader_of(self, source: TopicInput) -> ObjectName:
         return next(p.object for p in self.queries.values() if source in p.sources)
+
+
+def _topic_of(stage: Stage) -> TopicInput:
+    """The topic that a table is over: the only input of its stage."""
+    (source,) = stage.inputs
+    assert isinstance(source, TopicInput)
+    return source
 
 
 def _state_merge(program: Program, action: MergeInto, rows: pa.Table) -> StateMerge:

@@ -22,8 +22,8 @@ def entity(kind: str, text: str, warnings: Sequence[str] = (), **more: Any) -> J
 
 
 def current_status(text: str, done: Done) -> Json:
-    """The result of a DDL statement. One without effect has no command, and a warning that says why."""
-    warnings = [done.message] if done.command is None else []
+    """The result of a DDL statement, with its notices as warnings; one without effect has a warning that says why."""
+    warnings = [done.message] if done.command is None else done.notices
     return status(text, done.command, done.message, done.sequence, done.query, warnings)
 
 

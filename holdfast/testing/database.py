@@ -12,7 +12,7 @@ from holdfast.kafka.memory.kafka import MemoryKafka
 from holdfast.kafka.port import TopicSpec
 from holdfast.names import ServiceId, TopicName
 from holdfast.runtime.plan.codec import decode
-from holdfast.runtime.plan.ddl import CreateStream, CreateTable
+from holdfast.runtime.plan.ddl import CreateStream, CreateTable, CreateWindowedTable
 from holdfast.runtime.progress import Status
 from holdfast.runtime.spark.engine import Engine
 from holdfast.runtime.spark.engine_pair import EnginePair
@@ -107,7 +107,7 @@ class Database:
     def run_plan(self, encoded: bytes) -> None:
         """Run a stored plan."""
         ddl = decode(encoded).command
-        if isinstance(ddl, CreateStream | CreateTable):
+        if isinstance(ddl, CreateStream | CreateTable | CreateWindowedTable):
             self._create_topic(ddl.topic_name)
         self._service.commands.run_plan(encoded, self.properties)
         self._add_wires()

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -14,12 +15,13 @@ from holdfast.catalog.objects import QueryState, Stream, Table, TopicSettings
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import BindError
 from holdfast.names import StoreId
+from holdfast.runtime.plan.windows import Duration, OutputRefinement, WindowInfo, WindowStore, WindowTopic, WindowType
 from holdfast.types import Column, Role, Scalar, Schema
 
 FORMATS: dict[str, Any] = {"keyFormat": {"format": "KAFKA"}, "valueFormat": {"format": "JSON"}}
 
 
-def create(name: str, *, kind: str = "Stream", query: dict[str, Any] | None = None) -> dict[str, Any]:
+def create(name: str, *, kind: str = "Stream", query: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     return {
         "@type": "ksqlPlanV1",
         "statementText": f"create {name}",
@@ -29,6 +31,7 @@ def create(name: str, *, kind: str = "Stream", query: dict[str, Any] | None = No
             "schema": "`K` INTEGER KEY, `V` STRING",
             "topicName": name.lower(),
             "formats": FORMATS,
+            **more,
         },
         "queryPlan": query,
     }
@@ -147,6 +150,18 @@ def test_a_source_table_of_ksqldb_is_kept_from_its_topic_and_not_by_its_query():
     catalog = fold([command(create("T", kind="Table", query=materialising))])
     assert not catalog.queries
     assert not catalog.tables[0].derived
+
+
+def test_a_windowed_table_of_older_plans_retains_all_windows_and_a_new_one_what_its_plan_says():
+    session = {"type": "SESSION", "size": None, "emitStrategy": "CHANGES"}
+    older = create("T", kind="Table", windowInfo=session)
+    (table,) = fold([command(older)]).tables
+    assert table.window == WindowInfo(type=WindowType.SESSION, size=None, emit_strategy=OutputRefinement.CHANGES)
+    assert table.window_store is None
+    newer = create("T", kind="WindowedTable", windowInfo=session, windowTopic="CHANGELOG", retention=90)
+    (table,) = fold([command(newer)]).tables
+    assert table.window_store == WindowStore(topic=WindowTopic.CHANGELOG, retention=Duration(Decimal(90)))
+    assert not table.derived
 
 
 def test_dropping_an_object_ends_its_query_and_terminating_a_query_keeps_its_object():

@@ -7,7 +7,7 @@ from holdfast.names import TopicName
 from holdfast.runtime.expressions.parse import parse_schema
 from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats, SerdeFeature
 from holdfast.runtime.plan.optional import ABSENT
-from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowType
+from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowTopic, WindowType
 from holdfast.runtime.program import Sink
 from holdfast.runtime.serdes.encoder import Encoder
 
@@ -32,6 +32,12 @@ LINES = FormatInfo(format="DELIMITED", properties=FormatProperties(delimiter="|"
             parse_schema("`K` BIGINT KEY, `N` BIGINT"),
             Formats(key_format=KAFKA, value_format=JSON),
             WindowInfo(type=WindowType.SESSION, size=ABSENT, emit_strategy=ABSENT),
+        ),
+        Encoder(
+            parse_schema("`K` BIGINT KEY, `N` BIGINT"),
+            Formats(key_format=KAFKA, value_format=JSON),
+            WindowInfo(type=WindowType.HOPPING, size=Duration(Decimal(60))),
+            WindowTopic.CHANGELOG,
         ),
     ],
 )

@@ -45,9 +45,9 @@ class Rig:
     def __exit__(self, *_: object) -> None:
         self.load.halt()
 
-    def begin(self, crash: str | None = None) -> None:
+    def begin(self, crash: str | None = None, **settings: str) -> None:
         """The first start: create everything, then start the load."""
-        assert self.start(crash), self.server.log()
+        assert self.start(crash, **settings), self.server.log()
         self.declare()
 
     def declare(self) -> None:

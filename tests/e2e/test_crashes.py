@@ -22,6 +22,7 @@ from .features import Indexes, MaterializedViews, Transactions
 from .model import LATER
 from .rig import LARGE, Rig
 from .server import Server
+from .windowed_tables import WindowedTables
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,12 @@ class Chain:
         self._rig, self._crashes, self._choose = rig, crashes, random.Random(1)
         self._copy = Copy(rig.server, copy, ("id", "v", "n"))
         self._transactions = Transactions(rig.server)
-        self._features = (MaterializedViews(rig.server), self._transactions, Indexes(rig.server))
+        self._features = (
+            MaterializedViews(rig.server),
+            self._transactions,
+            Indexes(rig.server),
+            WindowedTables(rig.server),
+        )
         self._created: list[tuple[str, CrashPoint]] = []
         self._spans: list[str] = []
         """For the report: the seconds from each start until the server answered, was checked, and died."""

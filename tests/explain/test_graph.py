@@ -67,6 +67,7 @@ KEPT = {
     "tableSourceV1": ["S"],
     "tableSourceV2": ["S"],
     "windowedTableSourceV1": ["S"],
+    "windowStoreSourceV1": ["S"],
     "streamAggregateV1": ["groups"],
     "tableAggregateV1": ["groups"],
     "streamWindowedAggregateV1": ["windows"],

@@ -56,6 +56,7 @@ from holdfast.runtime.plan.steps import (
     TableTableJoin,
     WindowedStreamSource,
     WindowedTableSource,
+    WindowStoreSource,
 )
 from holdfast.runtime.plan.windows import (
     Duration,
@@ -67,6 +68,7 @@ from holdfast.runtime.plan.windows import (
     WindowInfo,
     WindowText,
     WindowTime,
+    WindowTopic,
     WindowType,
 )
 
@@ -145,6 +147,25 @@ LEAVES: list[tuple[Step, str]] = [
               Schema: `ID` INTEGER KEY, `V` STRING
               Formats: key KAFKA, value JSON
               Window: SESSION
+        """,
+    ),
+    (
+        WindowStoreSource(
+            properties=HERE,
+            topic_name=TOPIC,
+            formats=FORMATS,
+            window_info=WindowInfo(type=WindowType.TUMBLING, size=SECOND),
+            window_topic=WindowTopic.CHANGELOG,
+            retention=Duration.of(timedelta(minutes=2)),
+            source_schema=SCHEMA,
+        ),
+        """\
+        ->  Window Store Source on topic orders  (Here)
+              Schema: `ID` INTEGER KEY, `V` STRING
+              Formats: key KAFKA, value JSON
+              Window: TUMBLING (SIZE 1 s)
+              Window Topic: CHANGELOG
+              Retention: 120 s
         """,
     ),
     (
@@ -592,6 +613,24 @@ def test_a_statement_with_command_and_query(sink: type[StreamSink | TableSink], 
 nullable as 'OPTIONAL')
               Window: TUMBLING (SIZE 1 s, EMIT FINAL)
               Timestamp: TS""",
+        ),
+        (
+            ddl.CreateWindowedTable(
+                source_name=ObjectName("T"),
+                schema=SCHEMA,
+                topic_name=TOPIC,
+                formats=FORMATS,
+                window_info=WindowInfo(type=WindowType.SESSION),
+                window_topic=WindowTopic.TOPIC,
+                retention=Duration.of(timedelta(days=1)),
+            ),
+            """\
+            Create Table T on topic orders
+              Schema: `ID` INTEGER KEY, `V` STRING
+              Formats: key KAFKA, value JSON
+              Window: SESSION
+              Window Topic: TOPIC
+              Retention: 86400 s""",
         ),
         (
             ddl.RegisterType(type=ddl.TypeText("STRUCT<`CITY` STRING>"), type_name="ADDRESS"),

@@ -21,6 +21,9 @@ CREATE TABLE customers (name STRING PRIMARY KEY, city STRING) WITH (KAFKA_TOPIC=
 CREATE TABLE cities (city STRING PRIMARY KEY, land STRING) WITH (KAFKA_TOPIC='cities', FORMAT='JSON');
 CREATE STREAM sessions (id INT KEY, n BIGINT)
   WITH (KAFKA_TOPIC='sessions', VALUE_FORMAT='JSON', WINDOW_TYPE='SESSION');
+CREATE TABLE hours (id INT PRIMARY KEY, n BIGINT)
+  WITH (KAFKA_TOPIC='hours', VALUE_FORMAT='JSON', WINDOW_TYPE='TUMBLING', WINDOW_SIZE='1 HOUR',
+        WINDOW_TOPIC='CHANGELOG', RETENTION='2 DAYS');
 CREATE TYPE place AS STRUCT<city STRING, zip INT>;
 """
 
@@ -34,14 +37,14 @@ def catalog_of(script: str, catalog: Catalog = EMPTY) -> Catalog:
 CATALOG = catalog_of(SCRIPT)
 
 
-def plan_of(text: str) -> dict[str, Any]:
-    (parsed,) = statements(text, lambda: CATALOG.types)
-    (command,) = commands_for(bind(parsed.statement, CATALOG), text=text, number=3)
+def plan_of(text: str, catalog: Catalog = CATALOG) -> dict[str, Any]:
+    (parsed,) = statements(text, lambda: catalog.types)
+    (command,) = commands_for(bind(parsed.statement, catalog), text=text, number=3)
     assert command.plan is not None
     return json.loads(command.plan)
 
 
-def steps(text: str) -> dict[str, dict[str, Any]]:
+def steps(text: str, catalog: Catalog = CATALOG) -> dict[str, dict[str, Any]]:
     """The steps of a query's plan by their context, from the sink down."""
     found: dict[str, dict[str, Any]] = {}
 
@@ -51,7 +54,7 @@ def steps(text: str) -> dict[str, dict[str, Any]]:
             if name in step:
                 collect(step[name])
 
-    collect(plan_of(text)["queryPlan"]["physicalPlan"])
+    collect(plan_of(text, catalog)["queryPlan"]["physicalPlan"])
     return found
 
 
@@ -211,6 +214,24 @@ def test_a_windowed_stream_stays_windowed():
     assert plan["ddlCommand"]["windowInfo"]["type"] == "SESSION"
     source = plan["queryPlan"]["physicalPlan"]["source"]["source"]
     assert source["@type"] == "windowedStreamSourceV1"
+
+
+def test_a_windowed_table_is_read_with_its_layout_and_retention():
+    found = steps("CREATE TABLE t AS SELECT id, n * 2 AS n FROM hours")
+    source = found["KsqlTopic/Source"]
+    assert source["@type"] == "windowStoreSourceV1"
+    assert source["windowInfo"] == {"type": "TUMBLING", "size": 3600.0, "emitStrategy": "CHANGES"}
+    assert (source["windowTopic"], source["retention"]) == ("CHANGELOG", 172800.0)
+    command = plan_of("CREATE TABLE t AS SELECT id, n * 2 AS n FROM hours")["ddlCommand"]
+    assert (command["@type"], command["windowInfo"]) == ("createTableV1", source["windowInfo"])
+
+
+def test_the_windows_of_a_query_are_read_with_the_source_of_ksqldb():
+    catalog = catalog_of(
+        "CREATE TABLE c AS SELECT id, COUNT(*) AS n FROM orders WINDOW SESSION (1 HOUR) GROUP BY id;", CATALOG
+    )
+    found = steps("CREATE TABLE t AS SELECT * FROM c", catalog)
+    assert found["KsqlTopic/Source"]["@type"] == "windowedTableSourceV1"
 
 
 def test_a_table_is_grouped_by_steps_that_can_take_back():

@@ -1,11 +1,14 @@
 """What statements mean once they are bound."""
 
+from datetime import timedelta
+
 import pytest
 
 from holdfast.catalog.objects import TopicSettings
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.plan.formats import SerdeFeature, TimestampColumn
 from holdfast.runtime.plan.optional import ABSENT
+from holdfast.runtime.plan.windows import Duration, WindowStore, WindowTopic
 from holdfast.sql.bind.create_as import BoundCreateAs
 from holdfast.sql.bind.create_source import BoundCreateSource
 from holdfast.sql.bind.drop import BoundDrop
@@ -107,6 +110,29 @@ def test_create_takes_formats_topic_settings_and_timestamp_from_its_properties()
     assert (target.formats.key_format.format, target.formats.value_format.format) == ("JSON", "JSON")
     assert target.formats.key_features == (SerdeFeature.UNWRAP_SINGLES,)
     assert target.formats.value_features == (SerdeFeature.UNWRAP_SINGLES,)
+
+
+@pytest.mark.parametrize(
+    ("properties", "topic", "retention"),
+    [
+        ("WINDOW_TYPE='tumbling', WINDOW_SIZE='2 HOURS'", WindowTopic.TOPIC, timedelta(days=1, hours=2)),
+        ("WINDOW_TYPE='SESSION'", WindowTopic.TOPIC, timedelta(days=1)),
+        ("WINDOW_TYPE='SESSION', RETENTION='1 second'", WindowTopic.TOPIC, timedelta(seconds=1)),
+        (
+            "WINDOW_TYPE='HOPPING', WINDOW_SIZE='1 MINUTE', WINDOW_TOPIC='changelog', RETENTION='1 MINUTE'",
+            WindowTopic.CHANGELOG,
+            timedelta(minutes=1),
+        ),
+    ],
+)
+def test_a_windowed_table_retains_its_windows_for_their_size_and_a_day_or_as_it_says(
+    properties: str, topic: WindowTopic, retention: timedelta
+):
+    create = bound(
+        f"CREATE SOURCE TABLE t (a INT PRIMARY KEY, b INT) WITH (KAFKA_TOPIC='t', FORMAT='JSON', {properties})"
+    )
+    assert isinstance(create, BoundCreateSource)
+    assert create.target.window_store == WindowStore(topic=topic, retention=Duration.of(retention))
 
 
 def test_formats_can_come_from_the_session():

@@ -27,7 +27,11 @@ CREATE STREAM hours (id INT KEY, n INT)
   WITH (KAFKA_TOPIC='h', VALUE_FORMAT='JSON', WINDOW_TYPE='TUMBLING', WINDOW_SIZE='1 HOUR');
 """
 SHARED = "".join(f"CREATE STREAM both_{n} (a INT) WITH (KAFKA_TOPIC='both', VALUE_FORMAT='JSON');" for n in "ab")
-CATALOG = catalog_of(EVERYTHING + SHARED + WINDOWED)
+WINDOW_TABLE = """
+CREATE TABLE minutes (id INT PRIMARY KEY, n INT)
+  WITH (KAFKA_TOPIC='m', VALUE_FORMAT='JSON', WINDOW_TYPE='HOPPING', WINDOW_SIZE='1 MINUTE', RETENTION='1 HOUR');
+"""
+CATALOG = catalog_of(EVERYTHING + SHARED + WINDOWED + WINDOW_TABLE)
 WITH = "WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON')"
 
 UNKNOWN = [
@@ -147,6 +151,57 @@ CREATE = [
      "DROP TABLE USERS first, or give the new one another name.", 25),
     (f"CREATE STREAM s {WITH}", NotYetSupported, "a CREATE without columns is not supported yet",
      "Write CREATE STREAM S (column type, …) WITH (…).", 15),
+]  # fmt: skip
+
+IN_T = f"CREATE TABLE t (a INT PRIMARY KEY, b INT) {WITH[:-1]}"
+IN_S = f"CREATE STREAM s (a INT KEY, b INT) {WITH[:-1]}"
+TUMBLING = "WINDOW_TYPE='TUMBLING'"
+
+WINDOW_TABLES = [
+    (f"{IN_T}, {TUMBLING})", BindError,
+     "WINDOW_SIZE is missing for TUMBLING windows", "Write WINDOW_SIZE='1 HOUR'.", 87),
+    (f"{IN_T}, {TUMBLING}, WINDOW_SIZE='0 SECONDS')", BindError,
+     "property WINDOW_SIZE must be longer than zero, not '0 SECONDS'",
+     "Write WINDOW_SIZE='10 SECONDS', for instance.", 111),
+    (f"{IN_S}, {TUMBLING}, WINDOW_SIZE='0 SECONDS')", BindError,
+     "property WINDOW_SIZE must be longer than zero, not '0 SECONDS'",
+     "Write WINDOW_SIZE='10 SECONDS', for instance.", 104),
+    (f"{IN_T}, {TUMBLING}, WINDOW_SIZE='-1 HOUR')", BindError,
+     "property WINDOW_SIZE must be longer than zero, not '-1 HOUR'",
+     "Write WINDOW_SIZE='10 SECONDS', for instance.", 111),
+    (f"{IN_T}, {TUMBLING}, WINDOW_SIZE='an hour')", BindError,
+     "property WINDOW_SIZE must be a number and a unit of time, such as '10 SECONDS', not 'an hour'", None, 111),
+    (f"{IN_T}, WINDOW_SIZE='1 HOUR')", BindError, "WINDOW_SIZE needs WINDOW_TYPE", None, 87),
+    (f"{IN_T}, WINDOW_TYPE='SESSION', WINDOW_SIZE='1 HOUR')", BindError,
+     "WINDOW_SIZE cannot be set for SESSION windows", "Leave WINDOW_SIZE out.", 110),
+    (f"{IN_T}, WINDOW_TYPE='SLIDING')", BindError,
+     "property WINDOW_TYPE must be one of TUMBLING, HOPPING, SESSION, not 'SLIDING'", None, 87),
+    (f"{IN_T}, {TUMBLING}, WINDOW_SIZE='1 HOUR', RETENTION='59 MINUTES')", BindError,
+     'the retention of "T" must be no smaller than its window size',
+     "Write RETENTION='1 HOUR' or more, or leave it out.", 133),
+    (f"{IN_T}, WINDOW_TYPE='SESSION', RETENTION='0 SECONDS')", BindError,
+     "property RETENTION must be longer than zero, not '0 SECONDS'",
+     "Write RETENTION='10 SECONDS', for instance.", 110),
+    (f"{IN_T}, RETENTION='1 DAY')", BindError, "RETENTION needs WINDOW_TYPE",
+     "To make windows of its records, declare a stream over it and group that with WINDOW. "
+     "For how long a table's history can be read, write RETAIN_HISTORY.", 87),
+    (f"{IN_S}, {TUMBLING}, WINDOW_SIZE='1 HOUR', RETENTION='1 DAY')", BindError,
+     '"S" is a stream and retains no windows', "Leave RETENTION out, or write CREATE TABLE.", 126),
+    (f"{IN_S}, RETENTION='1 DAY')", BindError,
+     '"S" is a stream and retains no windows', "Leave RETENTION out, or write CREATE TABLE.", 80),
+    (f"{IN_T}, WINDOW_TOPIC='TOPIC')", BindError, "WINDOW_TOPIC needs WINDOW_TYPE",
+     "Add WINDOW_TYPE, or leave WINDOW_TOPIC out.", 87),
+    (f"{IN_T}, WINDOW_TYPE='SESSION', WINDOW_TOPIC='STORE')", BindError,
+     "property WINDOW_TOPIC must be one of TOPIC, CHANGELOG, not 'STORE'",
+     "CHANGELOG is the changelog of a window store, TOPIC everything else.", 110),
+    (f"{IN_S}, WINDOW_TYPE='SESSION', WINDOW_TOPIC='CHANGELOG')", BindError,
+     '"S" is a stream and cannot have a WINDOW_TOPIC', "Leave WINDOW_TOPIC out, or write CREATE TABLE.", 103),
+    ("CREATE TABLE t AS SELECT id, ROWOFFSET AS o FROM minutes", NotSupported,
+     "ROWOFFSET of the windowed table MINUTES cannot be read",
+     "Leave it out, or read the topic as a stream.", 30),
+    ("CREATE TABLE t AS SELECT id, COUNT(*) AS n FROM minutes WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY id", NotSupported,
+     "WINDOW is only allowed on streams, not on tables",
+     "Leave WINDOW out, or declare a stream over the table's topic and group that.", 57),
 ]  # fmt: skip
 
 QUERIES = [
@@ -420,7 +475,7 @@ REST = [
 
 @pytest.mark.parametrize(
     ("text", "kind", "message", "hint", "column"),
-    UNKNOWN + CREATE + QUERIES + WINDOWS + PARTITIONS + JOINS + CONSTANTS + REST,
+    UNKNOWN + CREATE + WINDOW_TABLES + QUERIES + WINDOWS + PARTITIONS + JOINS + CONSTANTS + REST,
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_type_errors_are_reported_exactly(text, kind, message, hint, column):
@@ -434,6 +489,37 @@ def test_type_errors_are_reported_exactly(text, kind, message, hint, column):
 @pytest.mark.parametrize("text", ["2020", "2020-1-1", "2020-01-01 10:20", "2020-01-01T10:20:30+02:00", "12020-01-01"])
 def test_what_can_be_read_as_a_timestamp_may_be_written(text):
     bind(parse(f"CREATE STREAM s AS SELECT * FROM views WHERE FROM_UNIXTIME(ts) > '{text}'")[0].statement, CATALOG)
+
+
+@pytest.mark.parametrize(
+    ("properties", "detail"),
+    [
+        ("WINDOW_TYPE='HOPPING', WINDOW_SIZE='2 MINUTES', RETENTION='1 HOUR'",
+         "Its window would change from HOPPING of 60 seconds to HOPPING of 120 seconds."),
+        ("WINDOW_TYPE='SESSION', RETENTION='1 HOUR'",
+         "Its window would change from HOPPING of 60 seconds to SESSION."),
+        ("PARTITIONS=1", "Its window would change from HOPPING of 60 seconds to none."),
+        ("WINDOW_TYPE='HOPPING', WINDOW_SIZE='1 MINUTE', RETENTION='1 HOUR', WINDOW_TOPIC='CHANGELOG'",
+         "Its window topic would change from TOPIC to CHANGELOG."),
+        ("WINDOW_TYPE='HOPPING', WINDOW_SIZE='1 MINUTE', RETENTION='90 MINUTES'",
+         "Its retention would change from 1 hour to 1 hour 30 minutes."),
+        ("WINDOW_TYPE='HOPPING', WINDOW_SIZE='1 MINUTE'",
+         "Its retention would change from 1 hour to 1 day 1 minute."),
+    ],
+)  # fmt: skip
+def test_a_table_that_is_replaced_keeps_its_windows_layout_and_retention(properties, detail):
+    text = f"CREATE OR REPLACE TABLE minutes (id INT PRIMARY KEY, n INT) {WITH[:-1]}, {properties})"
+    (parsed,) = parse(text.replace("'t'", "'m'"))
+    with pytest.raises(NotSupported) as raised:
+        bind(parsed.statement, CATALOG)
+    assert (raised.value.detail, raised.value.position and raised.value.position.column) == (detail, 25)
+
+
+def test_a_retention_that_is_too_short_says_both_lengths():
+    (parsed,) = parse(f"{IN_T}, {TUMBLING}, WINDOW_SIZE='1 HOUR', RETENTION='90 SECONDS')")
+    with pytest.raises(BindError) as raised:
+        bind(parsed.statement, CATALOG)
+    assert str(raised.value.detail).startswith("Got size=1 hour, retention=1 minute 30 seconds.")
 
 
 def test_a_join_on_a_foreign_key_says_why_it_cannot_be_right():

@@ -9,7 +9,7 @@ from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.optional import ABSENT, Maybe
 from holdfast.runtime.plan.steps import ExpressionText, SchemaText
-from holdfast.runtime.plan.windows import WindowInfo
+from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowStore, WindowTopic
 
 TypeText = NewType("TypeText", str)
 """One SQL type as text: ``STRUCT<`CITY` STRING>``."""
@@ -52,6 +52,27 @@ class CreateTable:
     window_info: Maybe[WindowInfo] = ABSENT
     or_replace: Maybe[bool] = ABSENT
     is_source: Maybe[bool] = ABSENT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateWindowedTable:
+    """Add a table over a windowed topic to the catalog, whose windows expire after `retention`."""
+
+    TAG: ClassVar[str] = "createWindowedTableV1"
+    source_name: ObjectName
+    schema: SchemaText
+    timestamp_column: Maybe[TimestampColumn] = ABSENT
+    topic_name: TopicName
+    formats: Formats
+    window_info: WindowInfo
+    window_topic: WindowTopic
+    retention: Duration
+    or_replace: Maybe[bool] = ABSENT
+    is_source: Maybe[bool] = ABSENT
+
+    @property
+    def window_store(self) -> WindowStore:
+        return WindowStore(topic=self.window_topic, retention=self.retention)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +201,7 @@ class DropIndex:
 DdlCommand = (
     CreateStream
     | CreateTable
+    | CreateWindowedTable
     | CreateMaterializedView
     | RegisterType
     | DropSource

@@ -6,7 +6,7 @@ from typing import ClassVar, NewType
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.optional import ABSENT, Maybe
-from holdfast.runtime.plan.windows import WindowInfo
+from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowStore, WindowTopic
 
 SchemaText = NewType("SchemaText", str)
 """Columns as SQL text: `` `ID` INTEGER KEY, `NAME` STRING ``."""
@@ -89,6 +89,26 @@ class WindowedTableSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WindowStoreSource:
+    """Read a topic with windowed keys as a table whose windows expire after `retention`."""
+
+    TAG: ClassVar[str] = "windowStoreSourceV1"
+    properties: StepProperties
+    topic_name: TopicName
+    formats: Formats
+    window_info: WindowInfo
+    window_topic: WindowTopic
+    retention: Duration
+    timestamp_column: Maybe[TimestampColumn] = ABSENT
+    source_schema: SchemaText
+    pseudo_column_version: Maybe[int] = ABSENT
+
+    @property
+    def window_store(self) -> WindowStore:
+        return WindowStore(topic=self.window_topic, retention=self.retention)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionSource:
     """Read the collection of an object without a topic, such as a materialized view. Its rows have ROWTIME."""
 
@@ -99,5 +119,9 @@ class CollectionSource:
     source_schema: SchemaText
 
 
-TopicSourceStep = StreamSource | WindowedStreamSource | TableSource | TableSourceV1 | WindowedTableSource
+WindowedSourceStep = WindowedStreamSource | WindowedTableSource | WindowStoreSource
+"""The steps that read a topic with windowed keys."""
+TableSourceStep = TableSource | TableSourceV1 | WindowedTableSource | WindowStoreSource
+"""The steps that read a topic as a table."""
+TopicSourceStep = StreamSource | WindowedStreamSource | TableSourceStep
 SourceStep = TopicSourceStep | CollectionSource

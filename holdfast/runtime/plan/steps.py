@@ -18,10 +18,13 @@ from holdfast.runtime.plan.sources import SourceStep as SourceStep
 from holdfast.runtime.plan.sources import StepProperties as StepProperties
 from holdfast.runtime.plan.sources import StreamSource as StreamSource
 from holdfast.runtime.plan.sources import TableSource as TableSource
+from holdfast.runtime.plan.sources import TableSourceStep as TableSourceStep
 from holdfast.runtime.plan.sources import TableSourceV1 as TableSourceV1
 from holdfast.runtime.plan.sources import TopicSourceStep as TopicSourceStep
+from holdfast.runtime.plan.sources import WindowedSourceStep as WindowedSourceStep
 from holdfast.runtime.plan.sources import WindowedStreamSource as WindowedStreamSource
 from holdfast.runtime.plan.sources import WindowedTableSource as WindowedTableSource
+from holdfast.runtime.plan.sources import WindowStoreSource as WindowStoreSource
 from holdfast.runtime.plan.windows import Duration, OutputRefinement, WindowExpression, WindowText
 
 ExpressionText = NewType("ExpressionText", str)
@@ -370,6 +373,7 @@ TableStep = (
     TableSource
     | TableSourceV1
     | WindowedTableSource
+    | WindowStoreSource
     | CollectionSource
     | TableFilter
     | TableSelect

@@ -17,6 +17,7 @@ from holdfast.runtime.plan.ddl import (
     CreateStream,
     CreateTable,
     CreateView,
+    CreateWindowedTable,
     DdlCommand,
     DropFunction,
     DropIndex,
@@ -60,6 +61,7 @@ from holdfast.runtime.plan.windows import (
     WindowExpression,
     WindowInfo,
     WindowTime,
+    WindowTopic,
     WindowType,
 )
 
@@ -147,6 +149,7 @@ TIMESTAMP = optional("timestampColumn", TIMESTAMP_COLUMN)
 SCHEMA = required("sourceSchema", SCHEMA_TEXT)
 PSEUDO_COLUMNS = optional("pseudoColumnVersion", INTEGER)
 WINDOW = required("windowInfo", WINDOW_INFO)
+WINDOW_STORE = (required("windowTopic", ChoiceType(WindowTopic)), required("retention", SECONDS))
 INTERNAL_FORMATS = required("internalFormats", FORMATS)
 FILTER = required("filterExpression", EXPRESSION)
 KEY_COLUMNS = optional("keyColumnNames", TEXTS)
@@ -181,6 +184,17 @@ STEP_SHAPES: Mapping[str, ObjectShape] = table(
         PSEUDO_COLUMNS,
     ),
     tagged(steps.WindowedTableSource, PROPERTIES, TOPIC, TOPIC_FORMATS, WINDOW, TIMESTAMP, SCHEMA, PSEUDO_COLUMNS),
+    tagged(
+        steps.WindowStoreSource,
+        PROPERTIES,
+        TOPIC,
+        TOPIC_FORMATS,
+        WINDOW,
+        *WINDOW_STORE,
+        TIMESTAMP,
+        SCHEMA,
+        PSEUDO_COLUMNS,
+    ),
     tagged(
         steps.CollectionSource,
         PROPERTIES,
@@ -256,6 +270,18 @@ CREATION = (
 DDL_SHAPES = table(
     tagged(CreateStream, *CREATION),
     tagged(CreateTable, *CREATION),
+    tagged(
+        CreateWindowedTable,
+        NAME,
+        required("schema", SCHEMA_TEXT),
+        TIMESTAMP,
+        TOPIC,
+        TOPIC_FORMATS,
+        WINDOW,
+        *WINDOW_STORE,
+        optional("orReplace", FLAG),
+        optional("isSource", FLAG),
+    ),
     tagged(
         CreateMaterializedView,
         NAME,

@@ -9,12 +9,12 @@ A row with `bad` > 0 has nulls in all columns and stays in the result until the 
 bad records needs no second pass. `tombstone` is true where the record has no value.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.plan.formats import Formats
-from holdfast.runtime.plan.windows import WindowInfo
+from holdfast.runtime.plan.windows import WindowInfo, WindowTopic
 from holdfast.runtime.serdes.formats import FORMATS, format_of
 from holdfast.runtime.serdes.scalar_text import literal
 from holdfast.runtime.serdes.side import DecodedSide, DecodeFailure, record_sides
@@ -28,13 +28,15 @@ GOOD, UNDECODABLE, UNKNOWN_SPELLING = 0, 1, 2
 class Decoder:
     """How the records of a topic become rows of `schema`. With `keyed`, a record without a key is bad.
 
-    With `window`, the key's bytes end with a window, whose start and end are the last two of `k0..`.
+    With `window`, the key's bytes end with a window in the layout of `window_topic`, whose start and end are the last
+    two of `k0..`. A key of a changelog that has a sequence number is bad: its window has several values.
     """
 
     schema: Schema
     formats: Formats
     keyed: bool = False
     window: WindowInfo | None = None
+    window_topic: WindowTopic = WindowTopic.TOPIC
 
     def sql(self, view: str, spellings: frozenset[str]) -> str:
         """The SELECT that decodes the records of a view; `spellings` are JSON names seen so far."""
@@ -91,19 +93,36 @@ class Decoder:
         key, value = record_sides(self.schema, self.formats)
         return format_of(key.info).decode(key, seen), format_of(value.info).decode(value, seen)
 
+    @property
+    def _windowed_key(self) -> WindowedKey | None:
+        return None if self.window is None else WindowedKey(self.window, self.window_topic)
+
     def _unwindowed(self, view: str) -> tuple[str, list[str]]:
         """The records with the window removed from `key`, and the names of the columns that hold it."""
-        if self.window is None:
+        key = self._windowed_key
+        if key is None:
             return view, []
-        key, names = WindowedKey(self.window), ["w_start", "w_end", "w_corrupt"]
-        window = _named(zip(names, (*key.bounds("key"), f"coalesce({key.corrupt('key')}, false)"), strict=True))
-        return f"(SELECT part, off, ts, {key.inner('key')} AS key, value, hdr{window} FROM {view})", names
+        columns = dict(zip(("w_start", "w_end"), key.bounds("key"), strict=True)) | {"w_bytes": "octet_length(key)"}
+        if (sequence := key.sequence("key")) is not None:
+            columns["w_sequence"] = f"IF({key.too_short('key')}, 0, {sequence})"
+        window = _named(columns.items())
+        return f"(SELECT part, off, ts, {key.inner('key')} AS key, value, hdr{window} FROM {view})", [*columns]
+
+    def _window_failures(self) -> Sequence[DecodeFailure]:
+        """Neither applies where the record has no key."""
+        key = self._windowed_key
+        if key is None:
+            return ()
+        short = DecodeFailure(f"coalesce(w_bytes < {key.width}, false)", key.too_short_reason("w_bytes"))
+        if key.sequence("key") is None:
+            return (short,)
+        several = literal(": its window has several values, as in the store of a join")
+        reason = f"concat('the key has sequence number ', w_sequence, {several})"
+        return short, DecodeFailure("coalesce(w_sequence <> 0, false)", reason)
 
     def _reason(self, key: DecodedSide, value: DecodedSide) -> str:
         """Why a record cannot be decoded: the first reason if there are several."""
-        failures = (
-            [DecodeFailure("w_corrupt", literal("the key is too short to end with a window"))] if self.window else []
-        )
+        failures = [*self._window_failures()]
         failures += [DecodeFailure(f"NOT {s.absent} AND {f.when}", f.why) for s in (key, value) for f in s.failed]
         if self.keyed:
             failures.append(
@@ -119,8 +138,7 @@ class Decoder:
     def _bad(self, key: DecodedSide, value: DecodedSide) -> str:
         sides = [(side.absent, [failure.when for failure in side.failed]) for side in (key, value)]
         failed = [f"(NOT {absent} AND ({' OR '.join(whens)}))" for absent, whens in sides if whens]
-        if self.window is not None:
-            failed.append("w_corrupt")
+        failed += [failure.when for failure in self._window_failures()]
         if self.keyed:
             failed.append(self._keyless)
         unknown = [f"(NOT {side.absent} AND {side.unknown_spelling})" for side in (key, value) if side.unknown_spelling]

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.plan.formats import Formats
-from holdfast.runtime.plan.windows import WindowInfo
+from holdfast.runtime.plan.windows import WindowInfo, WindowTopic
 from holdfast.runtime.serdes.decoder import Decoder
 from holdfast.runtime.serdes.formats import format_of
 from holdfast.runtime.serdes.side import RecordSide, record_sides
@@ -18,11 +18,15 @@ from holdfast.types import Schema
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """How rows (`present, k0.., c0.., ts`) become the records of a topic. An additional last key holds headers."""
+    """How rows (`present, k0.., c0.., ts`) become the records of a topic. An additional last key holds headers.
+
+    With `window`, the last two keys are its start and end, written in the layout of `window_topic`.
+    """
 
     schema: Schema
     formats: Formats
     window: WindowInfo | None = None
+    window_topic: WindowTopic = WindowTopic.TOPIC
 
     def check(self) -> None:
         """Reject formats and types that cannot be written."""
@@ -31,7 +35,7 @@ class Encoder:
 
     def decoder(self) -> Decoder:
         """The decoder that reads these records back."""
-        return Decoder(self.schema, self.formats, window=self.window)
+        return Decoder(self.schema, self.formats, window=self.window, window_topic=self.window_topic)
 
     def encode(self, rows: pa.Table, reader: SqlReader) -> pa.Table:
         """`key, value, timestamp`, in the order of the rows; a row that is not present has a null value.
@@ -46,7 +50,8 @@ class Encoder:
             key = pc.if_else(pc.is_valid(rows.column(col.key(0)).combine_chunks()), key, pa.scalar(None, pa.binary()))
         if self.window is not None:
             first = len(schema.key)
-            key = windowed(key, rows.column(col.key(first)), rows.column(col.key(first + 1)), self.window.type)
+            start, end = (rows.column(col.key(i)) for i in (first, first + 1))
+            key = windowed(key, start, end, self.window.type, self.window_topic)
         value = _encoded(rows, value_side, reader)
         present = rows.column(col.PRESENT).combine_chunks()
         null = pa.scalar(None, pa.binary())

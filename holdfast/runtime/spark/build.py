@@ -34,7 +34,7 @@ from holdfast.runtime.plan.steps import (
     TableSuppress,
     sources_of,
 )
-from holdfast.runtime.plan.windows import OutputRefinement, WindowInfo, shape
+from holdfast.runtime.plan.windows import OutputRefinement, WindowInfo, WindowStore, shape
 from holdfast.runtime.program import (
     Append,
     Emit,
@@ -64,6 +64,7 @@ from holdfast.runtime.spark.builders.sink import (
     timestamp_of,
 )
 from holdfast.runtime.spark.builders.source import build_table_of_topic
+from holdfast.runtime.spark.builders.window_store import PARTITION_COLUMN, retain_windows
 from holdfast.runtime.spark.expression_compiler import ExpressionCompiler
 from holdfast.runtime.spark.record_positions import store_records
 from holdfast.runtime.spark.relation import Relation, StreamRelation, TableRelation
@@ -120,23 +121,31 @@ def build_table(
     formats: Formats,
     timestamp: Maybe[TimestampColumn] = None,
     window: WindowInfo | None = None,
+    store: WindowStore | None = None,
 ) -> Program:
-    """The program that maintains a table over a topic."""
+    """The program that maintains a table over a topic; with `store`, its windows are retained as that says."""
     window = None if window is None else shape(window)
     decoder = Decoder(schema, formats, keyed=True, window=window)
     decoder.check()
     source = TopicInput(topic, decoder, decoded_view(topic, decoder))
-    collection = CollectionId(str(name))
-    stage = Stage((source,), build_table_of_topic(schema, source.view, timestamp, window), Upsert(collection))
+    collection, layout = CollectionId(str(name)), layout_of(schema.key, schema.row, window)
+    query = table_query_id(name)
+    if window is None or store is None:
+        stage = Stage((source,), build_table_of_topic(schema, source.view, timestamp, window), Upsert(collection))
+        states: tuple[tuple[StateId, Layout], ...] = ()
+    else:
+        fragment = build_table_of_topic(schema, source.view, timestamp, window, (PARTITION_COLUMN,))
+        action, states = retain_windows(query, collection, layout, window, store)
+        stage = Stage((source,), fragment, action)
     return Program(
-        query=table_query_id(name),
+        query=query,
         object=name,
         schema=schema,
         stages=(stage,),
         sink=None,
         collection=collection,
-        layout=layout_of(schema.key, schema.row, window),
-        states=(),
+        layout=layout,
+        states=states,
     )
 
 

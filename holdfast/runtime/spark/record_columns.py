@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from holdfast.runtime.expressions.parse import parse_expression, parse_named, parse_schema
 from holdfast.runtime.expressions.references import references
 from holdfast.runtime.plan.optional import value_of
-from holdfast.runtime.plan.sources import SourceStep, TableSource, TableSourceV1, WindowedTableSource
+from holdfast.runtime.plan.sources import SourceStep, TableSourceStep
 from holdfast.runtime.plan.steps import (
     FkTableTableJoin,
     Step,
@@ -35,8 +35,6 @@ from holdfast.runtime.plan.steps import (
 from holdfast.types import Column, Scalar
 
 RECORD_COLUMNS = (Column("ROWPARTITION", Scalar.INTEGER), Column("ROWOFFSET", Scalar.BIGINT))
-
-TableSourceStep = TableSource | TableSourceV1 | WindowedTableSource
 
 
 def table_sources(top: Step) -> list[TableSourceStep]:

@@ -4,15 +4,15 @@ A table does not store the partition and offset of its rows' records. A query th
 itself, and stores the last record of each key in a state of its own.
 """
 
-from holdfast.errors import Feature, NotYetSupported
+from holdfast.errors import Feature, NotSupported, NotYetSupported
 from holdfast.runtime.expressions.parse import parse_schema
 from holdfast.runtime.fragment import PRESENT, TS, Fragment, key_columns, value_columns
-from holdfast.runtime.plan.steps import CollectionSource, walk
+from holdfast.runtime.plan.steps import CollectionSource, TableSourceStep, WindowStoreSource, walk
 from holdfast.runtime.program import Put, SavedKeys, SavedRows, StateLookup, TopicInput
 from holdfast.runtime.serdes.decoder import Decoder
 from holdfast.runtime.spark.builders.join import changed_rows
 from holdfast.runtime.spark.builders.source import build_table_of_topic
-from holdfast.runtime.spark.record_columns import RECORD_COLUMNS, TableSourceStep, reads_records, table_sources
+from holdfast.runtime.spark.record_columns import RECORD_COLUMNS, reads_records, table_sources
 from holdfast.runtime.spark.relation import TableRelation, saved_table
 from holdfast.runtime.spark.stage_builder import StageBuilder, StoredTable, layout_of, window_of
 from holdfast.runtime.spark.views import decoded_view, state_lookup_view
@@ -30,6 +30,8 @@ def store_records(builder: StageBuilder) -> None:
     for step in walk(top):
         if isinstance(step, CollectionSource):
             raise _without_positions(step, step.source_name)
+        if isinstance(step, WindowStoreSource):
+            raise _expires(step)
     rows = [(step, *_latest(builder, step)) for step in table_sources(top)]
     builder.round += 1
     for step, table, saved in rows:
@@ -57,6 +59,14 @@ def _without_positions(step: TableSourceStep | CollectionSource, what: str) -> N
         f"{step.TAG} of a query with ROWPARTITION or ROWOFFSET",
         f"a query that uses ROWPARTITION or ROWOFFSET of a table cannot read {what}",
         detail="Its rows come from the query that maintains it, not from a topic.",
+    )
+
+
+def _expires(step: WindowStoreSource) -> NotSupported:
+    return NotSupported(
+        f"a query that uses ROWPARTITION or ROWOFFSET of a table cannot read the windows of topic {step.topic_name}",
+        detail="Its windows expire by rules that the query itself would have to repeat.",
+        hint="Leave ROWPARTITION and ROWOFFSET out.",
     )
 
 

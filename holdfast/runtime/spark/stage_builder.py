@@ -14,7 +14,7 @@ from holdfast.errors import Feature, NotYetSupported
 from holdfast.names import ObjectName, StateId, TopicName
 from holdfast.runtime.fragment import Fragment
 from holdfast.runtime.plan.document import QueryPlan
-from holdfast.runtime.plan.steps import Step, TopicSourceStep, WindowedStreamSource, WindowedTableSource
+from holdfast.runtime.plan.steps import Step, TopicSourceStep, WindowedSourceStep
 from holdfast.runtime.plan.windows import WindowInfo, shape
 from holdfast.runtime.program import Action, Input, SavedRows, SaveRows, Stage
 from holdfast.runtime.spark.expression_compiler import ExpressionCompiler
@@ -103,7 +103,7 @@ class StageBuilder:
 
 
 def window_of(step: TopicSourceStep) -> WindowInfo | None:
-    return shape(step.window_info) if isinstance(step, WindowedStreamSource | WindowedTableSource) else None
+    return shape(step.window_info) if isinstance(step, WindowedSourceStep) else None
 
 
 def layout_of(key: Sequence[Column], value: Sequence[Column], window: WindowInfo | None = None) -> Layout:

@@ -19,10 +19,12 @@ from holdfast.runtime.plan.steps import (
     TableSelect,
     TableSelectKey,
     TableSource,
+    TableSourceStep,
     TableSourceV1,
     TableStep,
     TableTableJoin,
     WindowedTableSource,
+    WindowStoreSource,
 )
 from holdfast.runtime.plan.windows import WindowInfo, shape
 from holdfast.runtime.program import (
@@ -41,7 +43,6 @@ from holdfast.runtime.spark.builders.join import build_table_table_join, changed
 from holdfast.runtime.spark.builders.select import build_table_select
 from holdfast.runtime.spark.builders.select_key import build_table_select_key
 from holdfast.runtime.spark.builders.source import build_table_source
-from holdfast.runtime.spark.record_columns import TableSourceStep
 from holdfast.runtime.spark.relation import TableRelation, saved_table
 from holdfast.runtime.spark.stage_builder import StageBuilder, StoredTable, layout_of, unbuildable, window_of
 from holdfast.runtime.spark.views import groups_view, lookup_view, object_view, state_view
@@ -55,7 +56,7 @@ def build_table_step(builder: StageBuilder, step: Step, keys: SavedRows | None =
     if not isinstance(step, TableStep):
         raise unbuildable(step)
     match step:
-        case TableSource() | TableSourceV1() | WindowedTableSource():
+        case TableSource() | TableSourceV1() | WindowedTableSource() | WindowStoreSource():
             return _source(builder, step, keys)
         case CollectionSource():
             return _collection_source(builder, step, keys)

@@ -8,7 +8,8 @@ from holdfast.runtime.serdes.decoder import Decoder
 
 def decoded_view(topic: TopicName, decoder: Decoder) -> str:
     """The view of a topic's records as decoded by `decoder`."""
-    return "d_" + _digest(f"{topic}\0{decoder.schema}\0{decoder.formats}\0{decoder.keyed}\0{decoder.window}")
+    keys = f"{decoder.keyed}\0{decoder.window}\0{decoder.window_topic}"
+    return "d_" + _digest(f"{topic}\0{decoder.schema}\0{decoder.formats}\0{keys}")
 
 
 def topic_view(topic: TopicName) -> str:

@@ -25,6 +25,7 @@ from holdfast.sql.bind.target import (
     formats_of,
     topic_target,
 )
+from holdfast.sql.bind.window_store import stream_notice, window_store_of
 from holdfast.sql.properties.formats import (
     KAFKA,
 )
@@ -92,7 +93,8 @@ def bind_create_source(
         )
     key_info, value_info = formats_of(statement, with_, key_format, value_format)
     target = topic_target(statement, with_, schema, with_.topic, key_info, value_info, properties)
-    target = replace(target, window=with_.window, read_only=statement.read_only)
+    store = window_store_of(statement, with_)
+    target = replace(target, window=with_.window, window_store=store, read_only=statement.read_only)
     check_replaces_source(target, catalog, statement.name.position)
     return BoundCreateSource(target=target, replaces=target.name in catalog.objects)
 
@@ -165,6 +167,10 @@ def _check_headers(headers: Sequence[sql.ColumnDefinition]) -> None:
             )
 
 
+def _notices(bound: BoundCreateSource) -> Sequence[str]:
+    return stream_notice(bound.target.name, bound.target.window if bound.target.window_store is None else None)
+
+
 # ---- kinds
 
 
@@ -178,5 +184,6 @@ DDL = (
         privileges=(Privilege.CREATE,),
         command=lambda bound, _: create_command(bound.target),
         properties=lambda bound: create_properties(bound.target),
+        notices=_notices,
     ),
 )

@@ -1,6 +1,6 @@
 """Declaration of a kind of DDL statement: its binder, its command and its message to the user."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import Generic, TypeVar
@@ -58,6 +58,10 @@ def _no_properties(_: object) -> Mapping[str, str]:
     return NO_PROPERTIES
 
 
+def _no_notices(_: object) -> Sequence[str]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DdlKind(Generic[S, B]):
     """One kind of DDL statement."""
@@ -74,3 +78,5 @@ class DdlKind(Generic[S, B]):
     """The DDL command of its plan, built with the statement's text; None if the statement's command has no plan."""
     properties: Callable[[B], Mapping[str, str]] = _no_properties
     """Properties of its command in addition to the plan."""
+    notices: Callable[[B], Sequence[str]] = _no_notices
+    """What the user should know although the statement succeeds."""

@@ -5,8 +5,9 @@ from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import NotSupported, Position
 from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, TimestampColumn
 from holdfast.runtime.plan.optional import Absent, value_of
-from holdfast.runtime.plan.windows import OutputRefinement, WindowInfo
+from holdfast.runtime.plan.windows import Duration, OutputRefinement, WindowInfo
 from holdfast.sql.bind.target import Target
+from holdfast.sql.literals.duration import duration_text
 from holdfast.types import Column
 
 
@@ -41,6 +42,7 @@ def _check(found: CatalogObject, target: Target, position: Position | None) -> N
     """The same kind, topic, formats and key; all existing columns in their positions, new ones only after them."""
     if target.kind.lower() != found.KIND:
         raise _refused(found, f"It would become a {target.kind.lower()}.", position)
+    store, new_store = found.window_store if isinstance(found, Table) else None, target.window_store
     same = {
         "topic": (found.topic, target.topic),
         "key format": (found.formats.key_format, target.formats.key_format),
@@ -49,6 +51,8 @@ def _check(found: CatalogObject, target: Target, position: Position | None) -> N
         "wrapping of values": (found.formats.value_features, target.formats.value_features),
         "key": (found.schema.key, target.schema.key),
         "window": (found.window, target.window),
+        "window topic": (store and store.topic, new_store and new_store.topic),
+        "retention": (store and store.retention, new_store and new_store.retention),
         "timestamp column": (found.timestamp, target.timestamp),
         "header columns": (found.schema.headers, target.schema.headers),
     }
@@ -73,6 +77,8 @@ def _shown(value: object) -> str:
             return "none"
         case WindowInfo():
             return _window(value)
+        case Duration():
+            return duration_text(value.millis)
         case FormatInfo(format=name, properties=FormatProperties(delimiter=str(delimiter))):
             return f"{name} with delimiter '{delimiter}'"
         case FormatInfo(format=name):

@@ -17,7 +17,7 @@ from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.plan import ddl
 from holdfast.runtime.plan.formats import FormatInfo, Formats, TimestampColumn
 from holdfast.runtime.plan.sources import SchemaText
-from holdfast.runtime.plan.windows import WindowInfo
+from holdfast.runtime.plan.windows import WindowInfo, WindowStore
 from holdfast.sql.bind.nothing import BoundNothing
 from holdfast.sql.literals.timestamp_format import check_timestamp_format
 from holdfast.sql.properties.formats import (
@@ -45,6 +45,7 @@ class Target:
     topic: TopicName | None
     formats: Formats
     window: WindowInfo | None = None
+    window_store: WindowStore | None = None
     timestamp: TimestampColumn | None = None
     topic_settings: TopicSettings = field(default_factory=TopicSettings)
     or_replace: bool = False
@@ -181,6 +182,19 @@ def create_command(target: Target) -> ddl.DdlCommand:
             schema=SchemaText(str(target.schema)),
             window_info=target.window,
             or_replace=target.or_replace,
+        )
+    if target.window is not None and target.window_store is not None:
+        return ddl.CreateWindowedTable(
+            source_name=target.name,
+            schema=SchemaText(str(target.schema)),
+            timestamp_column=target.timestamp,
+            topic_name=target.topic,
+            formats=target.formats,
+            window_info=target.window,
+            window_topic=target.window_store.topic,
+            retention=target.window_store.retention,
+            or_replace=target.or_replace,
+            is_source=target.read_only,
         )
     create = ddl.CreateStream if target.kind is sql.ObjectKind.STREAM else ddl.CreateTable
     return create(

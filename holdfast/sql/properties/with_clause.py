@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from holdfast.catalog.objects import TopicSettings
 from holdfast.errors import BadTime, BindError, Feature, NotYetSupported, Position, UnknownProperty
 from holdfast.names import TopicName, folded
-from holdfast.runtime.plan.windows import Duration, OutputRefinement, WindowInfo, WindowType
+from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowTopic
 from holdfast.sql.literals.duration import EXAMPLES, duration_ms
-from holdfast.sql.syntax.span import UNITS, span_of
+from holdfast.sql.properties.values import flag_of, number_of, text_of, wrong_value
+from holdfast.sql.properties.windows import retention_of, window_of, window_topic_of
 from holdfast.sql.syntax.statements import Property
 
 COMMON = (
@@ -28,7 +29,7 @@ COMMON = (
     "VALUE_DELIMITER",
     "RETAIN_HISTORY",
 )
-OF_SOURCES = (*COMMON, "WINDOW_TYPE", "WINDOW_SIZE")
+OF_SOURCES = (*COMMON, "WINDOW_TYPE", "WINDOW_SIZE", "WINDOW_TOPIC", "RETENTION")
 OF_INSERTS = ("QUERY_ID",)
 
 # Properties of ksqlDB that this release does not support.
@@ -49,13 +50,7 @@ NAMED_DELIMITERS = ("SPACE", "TAB")
 MAX_TOPIC_NAME = 249
 MAX_RETAIN_MS = 10 * 366 * 86_400_000
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+\Z")
-_NUMBER_HINTS = {
-    "PARTITIONS": "Leave it out to use the number of the query's source, or of an existing topic.",
-    "REPLICAS": "Leave it out to use Kafka's default.",
-    "RETENTION_MS": "Write -1 to retain records forever.",
-}
 _QUERY_ID = re.compile(r"[A-Za-z0-9_]+")
-_INTEGER = re.compile(r"\d{1,18}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +67,8 @@ class WithProperties:
     key_delimiter: str | None = None
     value_delimiter: str | None = None
     window: WindowInfo | None = None
+    window_topic: WindowTopic | None = None
+    retention: Duration | None = None
     query_id: str | None = None
     retain_ms: int | None = None
     positions: Mapping[str, Position | None]
@@ -92,7 +89,7 @@ def no_history(stream: str, position: Position | None) -> BindError:
 
 def retained_ms(item: Property | None) -> int | None:
     """The milliseconds of RETAIN HISTORY."""
-    text = _text(item)
+    text = text_of(item)
     if text is None:
         return None
     assert item is not None
@@ -126,51 +123,29 @@ def read_properties(properties: tuple[Property, ...], known: Sequence[str] = COM
                 hint="FORMAT sets both; write KEY_FORMAT and VALUE_FORMAT to set each.",
                 position=items[side].position,
             )
-    both = _text(items.get("FORMAT"))
+    both = text_of(items.get("FORMAT"))
     return WithProperties(
         topic=_topic(items.get("KAFKA_TOPIC")),
-        key_format=_upper(_text(items.get("KEY_FORMAT")) or both),
-        value_format=_upper(_text(items.get("VALUE_FORMAT")) or both),
+        key_format=_upper(text_of(items.get("KEY_FORMAT")) or both),
+        value_format=_upper(text_of(items.get("VALUE_FORMAT")) or both),
         topic_settings=TopicSettings(
-            _number(items.get("PARTITIONS"), minimum=1),
-            _number(items.get("REPLICAS"), minimum=1),
-            _number(items.get("RETENTION_MS"), minimum=-1),
+            number_of(items.get("PARTITIONS"), minimum=1),
+            number_of(items.get("REPLICAS"), minimum=1),
+            number_of(items.get("RETENTION_MS"), minimum=-1),
             _policy(items.get("CLEANUP_POLICY")),
         ),
-        timestamp=_column_name(_text(items.get("TIMESTAMP"))),
-        timestamp_format=_text(items.get("TIMESTAMP_FORMAT")),
-        wrap_single_value=_flag(items.get("WRAP_SINGLE_VALUE")),
+        timestamp=_column_name(text_of(items.get("TIMESTAMP"))),
+        timestamp_format=text_of(items.get("TIMESTAMP_FORMAT")),
+        wrap_single_value=flag_of(items.get("WRAP_SINGLE_VALUE")),
         key_delimiter=_delimiter(items.get("KEY_DELIMITER")),
         value_delimiter=_delimiter(items.get("VALUE_DELIMITER")),
-        window=_window(items.get("WINDOW_TYPE"), items.get("WINDOW_SIZE")),
+        window=window_of(items.get("WINDOW_TYPE"), items.get("WINDOW_SIZE")),
+        window_topic=window_topic_of(items.get("WINDOW_TOPIC")),
+        retention=retention_of(items.get("RETENTION")),
         query_id=_query_id(items.get("QUERY_ID")),
         retain_ms=retained_ms(items.get("RETAIN_HISTORY")),
         positions={name: item.position for name, item in items.items()},
     )
-
-
-def _wrong(item: Property, wanted: str, hint: str | None = None) -> BindError:
-    shown = f"'{item.value}'" if isinstance(item.value, str) else str(item.value).upper()
-    return BindError(f"property {item.name} must be {wanted}, not {shown}", hint=hint, position=item.position)
-
-
-def _text(item: Property | None) -> str | None:
-    if item is None:
-        return None
-    if not isinstance(item.value, str) or not item.value:
-        raise _wrong(item, "a non-empty string")
-    return item.value
-
-
-def _number(item: Property | None, *, minimum: int) -> int | None:
-    if item is None:
-        return None
-    value = item.value
-    if isinstance(value, str) and _INTEGER.fullmatch(value.removeprefix("-")):
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise _wrong(item, f"a whole number of at least {minimum}", hint=_NUMBER_HINTS.get(item.name))
-    return value
 
 
 def _policy(item: Property | None) -> str | None:
@@ -179,21 +154,12 @@ def _policy(item: Property | None) -> str | None:
         return None
     words = [word.strip().lower() for word in str(item.value).split(",")]
     if not set(words) <= set(POLICIES) or len(set(words)) < len(words):
-        raise _wrong(item, "'compact', 'delete' or 'compact,delete'")
+        raise wrong_value(item, "'compact', 'delete' or 'compact,delete'")
     return ",".join(sorted(words))
 
 
-def _flag(item: Property | None) -> bool | None:
-    if item is None:
-        return None
-    value = item.value.lower() == "true" if item.value in ("true", "false", "TRUE", "FALSE") else item.value
-    if not isinstance(value, bool):
-        raise _wrong(item, "TRUE or FALSE")
-    return value
-
-
 def _topic(item: Property | None) -> TopicName | None:
-    name = _text(item)
+    name = text_of(item)
     return None if name is None or item is None else topic_name(name, item.position)
 
 
@@ -209,11 +175,11 @@ def topic_name(name: str, position: Position | None, *, hint: str = "") -> Topic
 
 
 def _query_id(item: Property | None) -> str | None:
-    text = _text(item)
+    text = text_of(item)
     if text is None or item is None:
         return None
     if not _QUERY_ID.fullmatch(text):
-        raise _wrong(item, "a name", hint='Use the letters a-z and A-Z, digits and "_".')
+        raise wrong_value(item, "a name", hint='Use the letters a-z and A-Z, digits and "_".')
     return text.upper()
 
 
@@ -225,40 +191,7 @@ def _delimiter(item: Property | None) -> str | None:
     if isinstance(value, str) and (value in NAMED_DELIMITERS or (len(value) == 1 and not value.isspace())):
         return value
     named = " or ".join(NAMED_DELIMITERS)
-    raise _wrong(item, f"one character or {named}", hint=f"Write {item.name} = 'TAB', for instance.")
-
-
-def _window(kind: Property | None, size: Property | None) -> WindowInfo | None:
-    if kind is None:
-        if size is not None:
-            raise BindError("WINDOW_SIZE needs WINDOW_TYPE", position=size.position)
-        return None
-    name = str(kind.value).upper()
-    if name not in list(WindowType):
-        raise _wrong(kind, f"one of {', '.join(WindowType)}")
-    type_ = WindowType(name)
-    if type_ is WindowType.SESSION:
-        if size is not None:
-            raise BindError(
-                "WINDOW_SIZE cannot be set for SESSION windows",
-                detail="The length of each session is in its key.",
-                hint="Leave WINDOW_SIZE out.",
-                position=size.position,
-            )
-        return WindowInfo(type=type_, size=None, emit_strategy=OutputRefinement.CHANGES)
-    if size is None:
-        raise BindError(
-            f"WINDOW_SIZE is missing for {type_} windows", hint="Write WINDOW_SIZE='1 HOUR'.", position=kind.position
-        )
-    return WindowInfo(type=type_, size=_duration(size), emit_strategy=OutputRefinement.CHANGES)
-
-
-def _duration(item: Property) -> Duration:
-    words = str(item.value).split()
-    unit = UNITS.get(words[1].upper().removesuffix("S")) if len(words) == 2 else None
-    if unit is None or not _INTEGER.fullmatch(words[0]):
-        raise _wrong(item, "a number and a unit of time, such as '10 SECONDS'")
-    return Duration.of(span_of(int(words[0]), unit, item.position).timedelta)
+    raise wrong_value(item, f"one character or {named}", hint=f"Write {item.name} = 'TAB', for instance.")
 
 
 def _upper(text: str | None) -> str | None:

@@ -7,7 +7,7 @@ query joins (`L_A`). Only the two sides of a join's condition are qualified. `CO
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from holdfast.catalog.objects import CatalogObject, Table
+from holdfast.catalog.objects import CatalogObject
 from holdfast.catalog.snapshot import Catalog
 from holdfast.catalog.system import is_system
 from holdfast.errors import BindError, Feature, NotSupported, NotYetSupported, Position
@@ -58,8 +58,6 @@ INSTEAD = {
     "GROUP BY ()": "Store the rows, and aggregate them when you read them.",
 }
 """What to write instead of a clause that continuous queries do not support."""
-WINDOWED_TABLE = "Declare a stream over its topic, with the same WINDOW_TYPE and WINDOW_SIZE, and read that."
-WINDOWED_VIEW = "Store it as a table, whose topic can be read as a windowed stream: CREATE TABLE … AS SELECT …"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,13 +193,6 @@ def _check_sources(select: sql.Select, relation: Relation) -> None:
             raise NotSupported(
                 f'a continuous query cannot read the system table "{found.name}"',
                 hint="Read it with a standalone SELECT or with SUBSCRIBE.",
-                position=reference.position,
-            )
-        if found.window is not None and isinstance(found, Table):
-            raise NotSupported(
-                f'a continuous query cannot read the windowed {found.KIND} "{found.name}"',
-                detail="Its rows change until their windows close, and are deleted when they expire.",
-                hint=WINDOWED_VIEW if found.topic is None else WINDOWED_TABLE,
                 position=reference.position,
             )
         if clause is not None and found.formats.value_format.format == KAFKA:

@@ -7,7 +7,7 @@ the alias of its source before it joins, so the names here are those of the join
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from holdfast.catalog.objects import CatalogObject
+from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import (
     BindError,
@@ -242,7 +242,16 @@ class Relation:
         return found[0]
 
     def _check_record(self, ref: ColumnRef, found: CatalogObject) -> None:
-        if ref.name in RECORD_COLUMNS and found.derived and found.schema.find(ref.name) is None:
+        if ref.name not in RECORD_COLUMNS or found.schema.find(ref.name) is not None:
+            return
+        if isinstance(found, Table) and found.window_store is not None:
+            raise NotSupported(
+                f"{ref.name} of the windowed table {found.name} cannot be read",
+                detail="Its windows expire by rules that the query itself would have to repeat.",
+                hint="Leave it out, or read the topic as a stream.",
+                position=ref.position,
+            )
+        if found.derived:
             raise NotSupported(
                 f"{ref.name} of {found.KIND} {found.name} cannot be read",
                 detail="Its rows are read directly from the query that maintains it, not from its topic.",

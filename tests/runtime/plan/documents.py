@@ -22,6 +22,7 @@ AGGREGATE = {**GROUPED, "nonAggregateColumns": ["ID"], "aggregationFunctions": [
 TWO = {**COMMON, "joinType": "INNER", "leftSource": STREAM, "rightSource": STREAM}
 CREATE = {"sourceName": "S", "schema": "`ID` INTEGER KEY", **TOPIC}
 SECOND = Decimal("1.000000000")
+WINDOW_STORE = {"windowInfo": {"type": "SESSION"}, "windowTopic": "TOPIC", "retention": SECOND}
 ONE_SECOND = {"value": 1, "timeUnit": "SECONDS"}
 
 STEPS: Mapping[str, Json] = {
@@ -30,6 +31,7 @@ STEPS: Mapping[str, Json] = {
     "tableSourceV1": READ,
     "tableSourceV2": {**READ, "pseudoColumnVersion": 1, "stateStoreFormats": KAFKA_JSON},
     "windowedTableSourceV1": {**READ, "windowInfo": {"type": "SESSION"}},
+    "windowStoreSourceV1": {**READ, **WINDOW_STORE},
     "collectionSourceV1": {**COMMON, "sourceName": "S", "sourceSchema": "`ID` INTEGER KEY"},
     "streamFilterV1": {**ONE, "filterExpression": "(ID > 1)"},
     "tableFilterV1": {**ONE, "filterExpression": "(ID > 1)"},
@@ -67,6 +69,7 @@ STEPS: Mapping[str, Json] = {
 COMMANDS: Mapping[str, Json] = {
     "createStreamV1": CREATE,
     "createTableV1": CREATE,
+    "createWindowedTableV1": {**CREATE, **WINDOW_STORE},
     "createMaterializedViewV1": {"sourceName": "S", "schema": "`ID` INTEGER KEY"},
     "registerTypeV1": {"type": "STRUCT<`A` INTEGER>", "typeName": "ADDRESS"},
     "dropSourceV1": {"sourceName": "S"},

@@ -54,7 +54,7 @@ def refusal(text: bytes) -> PlanError:
     return caught.value
 
 
-OURS = {"collectionSourceV1", "tableKeepV1", "tableIndexV1"}
+OURS = {"windowStoreSourceV1", "collectionSourceV1", "tableKeepV1", "tableIndexV1"}
 """The steps that ksqlDB does not have."""
 
 

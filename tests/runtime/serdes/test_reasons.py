@@ -1,10 +1,12 @@
 """Why a record cannot be decoded, as its reader sees it."""
 
 from collections.abc import Mapping
+from decimal import Decimal as Number
 
 from runtime.serdes.round_trip import formats, records
 
-from holdfast.runtime.plan.windows import WindowInfo, WindowType
+from holdfast.runtime.plan.optional import ABSENT
+from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowTopic, WindowType
 from holdfast.runtime.serdes.decoder import Decoder
 from holdfast.runtime.spark.engine import Engine, Round
 from holdfast.types import Array, Column, Decimal, Role, Scalar, Schema
@@ -80,10 +82,37 @@ def test_kafkas_own_serializers(engine):
     check(engine, decoder, reasons)
 
 
-def test_a_table_needs_keys_and_a_windowed_topic_windows(engine):
+def test_a_row_of_a_table_needs_a_key(engine):
     table = Decoder(Schema((ID, *COLUMNS)), formats("KAFKA", "JSON"), keyed=True)
     check(engine, table, {(None, b'{"N": 1}'): "the record has no key, but a row of a table needs one"})
-    windowed = Decoder(
-        Schema((ID, *COLUMNS)), formats("KAFKA", "JSON"), keyed=True, window=WindowInfo(type=WindowType.SESSION)
+
+
+def test_the_key_of_a_windowed_topic_has_the_bytes_of_a_window(engine):
+    def check_keys(type_: WindowType, topic: WindowTopic, reasons: Mapping[bytes, str]) -> None:
+        window = WindowInfo(type=type_, size=ABSENT if type_ is WindowType.SESSION else Duration(Number(60)))
+        schema = Schema((Column("ID", Scalar.STRING, Role.KEY), *COLUMNS))
+        decoder = Decoder(schema, formats("KAFKA", "JSON"), keyed=True, window=window, window_topic=topic)
+        check(engine, decoder, {(key, b'{"N": 1}'): reason for key, reason in reasons.items()})
+
+    starts = "bytes, but the key in a windowed topic ends with 8: the window's start"
+    check_keys(
+        WindowType.HOPPING,
+        WindowTopic.TOPIC,
+        {b"": f"the key has 0 {starts}", b"abc": f"the key has 3 {starts}", b"\xff" + KEY: "the key is not UTF-8"},
     )
-    check(engine, windowed, {(KEY, b'{"N": 1}'): "the key is too short to end with a window"})
+    for topic in WindowTopic:
+        why = "the key has 15 bytes, but the key of a session ends with 16: its end and its start"
+        check_keys(WindowType.SESSION, topic, {bytes(15): why})
+    logged = "bytes, but the key in a window store's changelog ends with 12: the window's start and a sequence number"
+    several = "its window has several values, as in the store of a join"
+    check_keys(
+        WindowType.TUMBLING,
+        WindowTopic.CHANGELOG,
+        {
+            b"a": f"the key has 1 {logged}",
+            bytes(10) + b"\x01": f"the key has 11 {logged}",
+            b"a" + KEY + bytes((0, 0, 0, 7)): f"the key has sequence number 7: {several}",
+            b"a" + KEY + bytes((127, 255, 255, 255)): f"the key has sequence number 2147483647: {several}",
+            b"\xff" + KEY + bytes((255, 255, 255, 255)): f"the key has sequence number -1: {several}",
+        },
+    )

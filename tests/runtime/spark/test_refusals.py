@@ -63,7 +63,7 @@ OVER |= {tag: {"source": TABLE} for tag in STEPS if tag.startswith("table") and 
 
 GROUPS = {"streamGroupByKeyV1", "streamGroupByV1", "streamGroupByV2"}
 TABLE_GROUPS = {"tableGroupByV1", "tableGroupByV2"}
-GIVES_TABLE = ("table", "windowedTable", "fkTable", "streamAggregate", "streamWindowedAggregate")
+GIVES_TABLE = ("table", "windowedTable", "windowStore", "fkTable", "streamAggregate", "streamWindowedAggregate")
 
 
 def sample(tag: str) -> Json:

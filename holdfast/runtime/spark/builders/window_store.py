@@ -1,0 +1,50 @@
+"""Tables over windowed topics: what the table stores to retain its windows as a window store of Kafka Streams does."""
+
+from holdfast.names import CollectionId, QueryId, StateId
+from holdfast.runtime import physical_columns as col
+from holdfast.runtime.plan.windows import WindowInfo, WindowStore, WindowTopic, WindowType
+from holdfast.runtime.program import UpsertWindows
+from holdfast.runtime.serdes.window import WindowedKey
+from holdfast.runtime.spark.builders.window import STREAM_TIME, STREAM_TIME_MERGE
+from holdfast.runtime.store.port import Layout
+from holdfast.types import Column, Scalar
+
+PARTITION_COLUMN = Column("ROWPARTITION", Scalar.INTEGER)
+"""The value column, after those of the table, with the partition of a row's last record."""
+
+
+def retain_windows(
+    query: QueryId, collection: CollectionId, layout: Layout, window: WindowInfo, store: WindowStore
+) -> tuple[UpsertWindows, tuple[tuple[StateId, Layout], ...]]:
+    """The action that writes the table's rows, and the states that it needs."""
+    windows, clock = StateId(f"{query}/Windows"), StateId(f"{query}/ObservedTime")
+    start, end = col.keys(len(layout.key))[-2:]
+    action = UpsertWindows(
+        collection,
+        layout,
+        windows,
+        clock,
+        STREAM_TIME_MERGE,
+        time=end if window.type is WindowType.SESSION else start,
+        partition=col.value(len(layout.value)),
+        retention=store.retention.millis,
+        misfit=_misfit(WindowedKey(window, store.topic)),
+        remedy=_remedy(window, store.topic),
+    )
+    return action, ((windows, Layout((*layout.key, Scalar.INTEGER), ())), (clock, STREAM_TIME))
+
+
+def _misfit(key: WindowedKey) -> str:
+    duplicate = key.duplicate("key")
+    return key.corrupt("key") if duplicate is None else f"({key.corrupt('key')} OR {duplicate})"
+
+
+def _remedy(window: WindowInfo, topic: WindowTopic) -> str:
+    """What to declare if the keys do not have the layout."""
+    if window.type is WindowType.SESSION:
+        return "If the topic has time windows, declare WINDOW_TYPE='TUMBLING' and WINDOW_SIZE."
+    if topic is WindowTopic.CHANGELOG:
+        return (
+            "If the topic is not a store's changelog but has results of an application, declare WINDOW_TOPIC='TOPIC'."
+        )
+    return "If the topic is not windowed, leave WINDOW_TYPE and WINDOW_SIZE out."
