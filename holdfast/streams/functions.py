@@ -5,8 +5,8 @@ import dis
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import packages_distributions
@@ -15,7 +15,9 @@ from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from holdfast.errors import NotSupported, TopologyError
 from holdfast.names import literal, quote
-from holdfast.runtime.functions.user import METHODS, UserFunction
+from holdfast.runtime.expressions.tree import Call, Expression
+from holdfast.runtime.functions.user import METHODS, UserFunction, declare
+from holdfast.sql.syntax.walk import rewrite
 from holdfast.streams.python_types import sql_type_of
 from holdfast.types import Column, SqlType
 
@@ -53,6 +55,20 @@ class PythonFunction:
             f"CREATE FUNCTION IF NOT EXISTS {self.name}({arguments}) RETURNS {self.definition.returns} "
             f"LANGUAGE PYTHON AS {source};"
         )
+
+
+def versioned(expression: Expression, functions: Iterable[PythonFunction]) -> Expression:
+    """The expression with calls of these functions as plans write them, so that its type can be inferred."""
+    known = {each.name: each.definition for each in functions}
+
+    def change(node: Expression) -> Expression | None:
+        if not isinstance(node, Call) or node.name not in known:
+            return None
+        declare(known[node.name])
+        arguments = tuple(rewrite(each, change) for each in node.arguments)
+        return replace(node, name=known[node.name].versioned, arguments=arguments)
+
+    return rewrite(expression, change) if known else expression
 
 
 def row_function(function: Callable[..., Any]) -> PythonFunction:
