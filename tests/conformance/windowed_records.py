@@ -60,6 +60,14 @@ class WindowedTopic:
         assert found is not None
         return found
 
+    def window(self, record: StoredRecord) -> Window:
+        parts = self.parts(record)
+        return parts.key.decode(), parts.start, parts.end
+
+    def time(self, window: Window) -> int:
+        """What observed time and retention are about: the start of a window, the end of a session."""
+        return window[2] if self.is_session else window[1]
+
     def value(self, record: StoredRecord) -> Any:
         if record.value is None or self.value_type is Scalar.STRING:
             return record.value and record.value.decode()
@@ -96,3 +104,26 @@ def stored_record(record: Mapping[str, Any]) -> StoredRecord:
     key, value = (None if record[name] is None else b64decode(record[name]) for name in ("key", "value"))
     assert key is not None
     return StoredRecord(record["partition"], record["offset"], record["timestamp"], key, value)
+
+
+def store_answers(topic: WindowedTopic, records: Sequence[StoredRecord]) -> Mapping[Window, Any]:
+    """The windows of a store after the records, by the rules of Kafka Streams.
+
+    The observed time of a partition is the greatest start of a window so far, or end of a session, of any record. A
+    window whose time is `retention` or more before that is dropped, and not shown.
+    """
+    observed: dict[int, int] = {}
+    stored: dict[Window, tuple[int, Any]] = {}
+    for record in records:
+        window, part = topic.window(record), record.partition
+        time = topic.time(window)
+        observed[part] = max(observed.get(part, time), time)
+        if record.value is None:
+            stored.pop(window, None)
+        elif time > observed[part] - topic.retention_ms:
+            stored[window] = part, topic.value(record)
+    return {
+        window: value
+        for window, (part, value) in stored.items()
+        if topic.time(window) > observed[part] - topic.retention_ms
+    }

@@ -2,6 +2,7 @@
 
 import struct
 
+import pyarrow as pa
 from runtime.driver import Driver, Record
 
 from holdfast.names import StateId
@@ -103,8 +104,6 @@ def stored_elements(driver: Driver) -> int:
     """The number of windows of which the table remembers when they expire."""
     stage = driver.store.stage()
     everything = {"after": [None], "upto": [2**62]}
-    import pyarrow as pa
-
     found = stage.lookup_spans(StateId("TABLE_T/Windows"), pa.table(everything))
     stage.abandon()
     return found.num_rows

@@ -34,7 +34,7 @@ from holdfast.runtime.plan.steps import (
     TableSuppress,
     sources_of,
 )
-from holdfast.runtime.plan.windows import OutputRefinement, WindowInfo, WindowStore, shape
+from holdfast.runtime.plan.windows import OutputRefinement, WindowInfo, WindowStore, WindowTopic, shape
 from holdfast.runtime.program import (
     Append,
     Emit,
@@ -125,7 +125,8 @@ def build_table(
 ) -> Program:
     """The program that maintains a table over a topic; with `store`, its windows are retained as that says."""
     window = None if window is None else shape(window)
-    decoder = Decoder(schema, formats, keyed=True, window=window)
+    window_topic = WindowTopic.TOPIC if store is None else store.topic
+    decoder = Decoder(schema, formats, keyed=True, window=window, window_topic=window_topic)
     decoder.check()
     source = TopicInput(topic, decoder, decoded_view(topic, decoder))
     collection, layout = CollectionId(str(name)), layout_of(schema.key, schema.row, window)

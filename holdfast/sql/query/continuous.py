@@ -7,7 +7,7 @@ query joins (`L_A`). Only the two sides of a join's condition are qualified. `CO
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from holdfast.catalog.objects import CatalogObject
+from holdfast.catalog.objects import CatalogObject, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.catalog.system import is_system
 from holdfast.errors import BindError, Feature, NotSupported, NotYetSupported, Position
@@ -206,7 +206,9 @@ def _check_sources(select: sql.Select, relation: Relation, *, any_format: bool) 
                 hint="Read it with a standalone SELECT or with SUBSCRIBE.",
                 position=reference.position,
             )
-        if clause is not None and found.formats.value_format.format == KAFKA and not any_format:
+        # Kafka Streams' results often have the format; no statement of ksqlDB reads them as a windowed table.
+        allowed = any_format or (isinstance(found, Table) and found.window_store is not None)
+        if clause is not None and found.formats.value_format.format == KAFKA and not allowed:
             raise NotSupported(
                 f'{clause} cannot read "{found.name}", whose value format is KAFKA',
                 detail="That format holds one column, but the rows inside the query have more.",

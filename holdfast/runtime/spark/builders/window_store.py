@@ -35,8 +35,8 @@ def retain_windows(
 
 
 def _misfit(key: WindowedKey) -> str:
-    duplicate = key.duplicate("key")
-    return key.corrupt("key") if duplicate is None else f"({key.corrupt('key')} OR {duplicate})"
+    too_short, sequence = key.too_short("key"), key.sequence("key")
+    return too_short if sequence is None else f"({too_short} OR {sequence} <> 0)"
 
 
 def _remedy(window: WindowInfo, topic: WindowTopic) -> str:
