@@ -1,5 +1,7 @@
 """Kafka Streams' interface: topologies that are built in Python and run as SQL."""
 
+from typing import TYPE_CHECKING, Any
+
 from holdfast.client.stores import (
     ReadOnlyKeyValueStore,
     ReadOnlySessionStore,
@@ -12,6 +14,7 @@ from holdfast.client.stores import (
     window_store,
 )
 from holdfast.streams import aggregates
+from holdfast.streams.application import Streams
 from holdfast.streams.builder import StreamsBuilder
 from holdfast.streams.consumed import Consumed, OffsetReset
 from holdfast.streams.expressions import Expr, call, col, lit, row_time, sql, when, window_end, window_start
@@ -24,6 +27,10 @@ from holdfast.streams.stream import KStream
 from holdfast.streams.table import KTable
 from holdfast.streams.topology import Topology
 from holdfast.streams.windows import JoinWindows, SessionWindows, SlidingWindows, Suppressed, TimeWindows
+
+if TYPE_CHECKING:
+    from holdfast.streams.driver import TopologyTestDriver
+    from holdfast.streams.topic_records import TopicRecord
 
 __all__ = [
     "Columnar",
@@ -47,11 +54,14 @@ __all__ = [
     "SessionWindows",
     "SlidingWindows",
     "StoreIterator",
+    "Streams",
     "StreamsBuilder",
     "Suppressed",
     "TimeWindowedKStream",
     "TimeWindows",
+    "TopicRecord",
     "Topology",
+    "TopologyTestDriver",
     "Window",
     "Windowed",
     "WindowedSerde",
@@ -69,3 +79,14 @@ __all__ = [
     "window_start",
     "window_store",
 ]
+
+# The test driver needs Spark, whose import takes a second that clients of a server do not need.
+OF_TESTS = {"TopologyTestDriver": "driver", "TopicRecord": "topic_records"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in OF_TESTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{OF_TESTS[name]}"), name)

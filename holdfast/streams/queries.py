@@ -1,16 +1,18 @@
 """Nodes that a query maintains: selections, joins and aggregations."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from holdfast.errors import TopologyError
 from holdfast.names import quote
 from holdfast.runtime.expressions.text import format_expression
+from holdfast.sql.properties.session import ANY_VALUE_FORMAT
 from holdfast.streams.consumed import OffsetReset
 from holdfast.streams.functions import PythonFunction
 from holdfast.streams.nodes import Kind, Node, TopologyStatement, reset_property, with_properties
 from holdfast.streams.relation import Field, Join, Relation
+from holdfast.streams.serdes import KAFKA
 from holdfast.streams.windows import SessionWindows, TimeWindows
 
 
@@ -44,7 +46,14 @@ class QueryNode(Node):
             properties = with_properties(self.topic, self.key_format, self.value_format, self.values, self.partitions)
             kind, with_ = str(self.kind), f" WITH ({', '.join(properties)})"
         text = f"CREATE {kind} {quote(self.name)}{with_} AS {self.select};"
-        return TopologyStatement(self.name, text, reset_property(self._reset))
+        return TopologyStatement(self.name, text, {**reset_property(self._reset), **self._format_property})
+
+    @property
+    def _format_property(self) -> Mapping[str, str]:
+        """Kafka's own format holds one column, which ksqlDB would not let a query group or join."""
+        reads_kafka = any(node.topic is not None and node.value_format.name == KAFKA.name for node in self.inputs)
+        combines = isinstance(self, AggregateNode) or isinstance(self.relation.input, Join)
+        return {ANY_VALUE_FORMAT: "true"} if reads_kafka and combines else {}
 
     @property
     def _reset(self) -> OffsetReset | None:

@@ -1,0 +1,85 @@
+"""A running topology: in a service of this process, or on a server."""
+
+from contextlib import ExitStack
+from typing import Self, TypeVar
+
+from holdfast.client.client import Client
+from holdfast.client.stores.moment import Moment
+from holdfast.client.stores.store_type import StoreType, open_store
+from holdfast.config import Settings, load
+from holdfast.errors import TopologyError
+from holdfast.streams.builder import StreamsBuilder
+from holdfast.streams.deployment import Deployment, ServerDeployment, deploy
+from holdfast.streams.topology import Topology
+
+S = TypeVar("S")
+
+
+class Streams:
+    """Runs a topology. A restarted application continues exactly where it was.
+
+    Without `server` it starts Spark and the database in this process, with the settings of `holdfast start`; `close`
+    stops them. With `server`, the topology runs there, also after `close`.
+    """
+
+    def __init__(
+        self,
+        topology: StreamsBuilder | Topology,
+        settings: Settings | None = None,
+        *,
+        server: str | Client | None = None,
+    ) -> None:
+        if settings is not None and server is not None:
+            raise TopologyError(
+                "settings are those of a database in this process, but the server has its own",
+                hint="Give either settings or server.",
+            )
+        self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
+        self._settings, self._server = settings, server
+        self._open = ExitStack()
+        self._deployment: Deployment | None = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def is_running(self) -> bool:
+        return self._deployment is not None
+
+    def start(self) -> Self:
+        """Start the topology; returns when all of its objects exist. Its tables may still be reading their topics."""
+        if self._deployment is not None:
+            return self
+        with ExitStack() as started:
+            deployment = self._embedded(started) if self._server is None else self._remote(self._server, started)
+            deploy(self.topology, deployment)
+            self._open = started.pop_all()
+        self._deployment = deployment
+        return self
+
+    def close(self) -> None:
+        """Stop the database of this process, or disconnect from the server. Nothing is lost."""
+        self._deployment = None
+        self._open.close()
+
+    def store(self, name: str, type_: StoreType[S], *, as_of: Moment | None = None) -> S:
+        """A named table as a read-only store: `streams.store("counts", window_store())`."""
+        if self._deployment is None:
+            raise TopologyError("the application is not running", hint="Call start() first.")
+        return open_store(self._deployment.reader, name, type_, as_of)
+
+    def _embedded(self, started: ExitStack) -> Deployment:
+        # Importing Spark takes a second, which a client of a server does not need.
+        from holdfast.app import start_service
+        from holdfast.streams.embedded import EmbeddedDeployment
+
+        service = start_service(self._settings or load())
+        started.callback(service.stop)
+        return EmbeddedDeployment(service)
+
+    def _remote(self, server: str | Client, started: ExitStack) -> Deployment:
+        client = server if isinstance(server, Client) else started.enter_context(Client(server))
+        return ServerDeployment(client)
