@@ -192,7 +192,7 @@ class Relation:
     def with_key(self, columns: Sequence[tuple[str, Expression]]) -> "Relation":
         """The rows with another key."""
         fields = self.key_fields(columns)
-        values = tuple(self._copied(each, fields) for each in self.values)
+        values = copied(self.values, fields)
         return replace(self, key=fields, values=values, key_format=key_format(fields), partitioned=True)
 
     def key_fields(self, columns: Sequence[tuple[str, Expression]]) -> tuple[Field, ...]:
@@ -200,12 +200,6 @@ class Relation:
         return tuple(
             Field(name or free_name(KEY, self.values), self.resolve(each), self.type_of(each)) for name, each in columns
         )
-
-    def _copied(self, value: Field, key: Iterable[Field]) -> Field:
-        """A value that is also the key, as a copy: each column of the input is selected once."""
-        if value.expression not in [each.expression for each in key]:
-            return value
-        return replace(value, expression=Call("AS_VALUE", (value.expression,)))
 
     def _check_names(self, fields: Iterable[Field]) -> None:
         names = [each.name for each in fields]
@@ -236,6 +230,15 @@ class Relation:
     @property
     def where_clause(self) -> list[str]:
         return [] if self.where is None else [f"WHERE {format_expression(self.where)}"]
+
+
+def copied(values: Iterable[Field], key: Iterable[Field]) -> tuple[Field, ...]:
+    """The values, with copies of those that are also the key: each column of the input is selected once."""
+    keys = [each.expression for each in key]
+    return tuple(
+        replace(each, expression=Call("AS_VALUE", (each.expression,))) if each.expression in keys else each
+        for each in values
+    )
 
 
 def free_name(name: str, taken: Iterable[Field]) -> str:
