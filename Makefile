@@ -23,6 +23,7 @@ jars: $(VENV)/.installed
 	@$(BIN)/holdfast jars
 
 archive: setup  ## archive the classes of Spark and Kafka: a server then starts in two thirds of the time
+	@$(BIN)/python -m compileall -q holdfast
 	@$(BIN)/holdfast jars --archive
 
 demo: setup  ## start everything, run the main job, stop

@@ -16,7 +16,7 @@ from lanes import (
 from pyspark.sql import SparkSession
 
 from holdfast.app import Service
-from holdfast.config import SPARK_SUBMIT_OPTIONS, Settings, load
+from holdfast.config import Settings, load
 from holdfast.jars import JarSet, fetch_jars, find_java
 from holdfast.kafka.broker import EmbeddedBroker
 from holdfast.kafka.client_properties import spark_kafka_options
@@ -39,7 +39,8 @@ __all__ = [
 
 # Helper modules in these folders also assert; rewriting makes their failures show the values.
 pytest.register_assert_rewrite("client", "conformance", "coordinator", "e2e", "runtime", "server", "serving")
-os.environ.setdefault(SPARK_SUBMIT_OPTIONS, BRIEF)
+# For the JVMs of Spark, its launcher and the brokers: two lanes on two cores leave no time for the threads of G1.
+os.environ.setdefault("JDK_JAVA_OPTIONS", f"{BRIEF} -XX:+UseSerialGC")
 numbers = itertools.count(1)
 
 

@@ -10,7 +10,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 SLOWEST = (
-    "tests/e2e/test_crashes.py::test_a_crash",
+    "tests/e2e/test_crashes.py",
     "tests/e2e/test_servers.py",
     "tests/test_queries.py",
     "tests/e2e/test_backup.py",

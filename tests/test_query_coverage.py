@@ -37,8 +37,9 @@ from holdfast.runtime.plan.steps import (
     TableSourceV1,
     TableSuppress,
     TopicSourceStep,
+    WindowedSourceStep,
     WindowedStreamSource,
-    WindowedTableSource,
+    WindowStoreSource,
     walk,
 )
 from holdfast.runtime.plan.windows import OutputRefinement, WindowType
@@ -52,7 +53,6 @@ UNPLANNED_STEPS = (
     TableGroupByV1,
     TableSourceV1,
     TableSuppress,
-    WindowedTableSource,
 )
 """Steps of older plans and of ksqlDB's that no statement plans; tests/runtime/test_older_steps.py runs them."""
 
@@ -137,7 +137,8 @@ def test_every_window_has_a_case() -> None:
 
 
 def test_every_windowed_source_has_a_case() -> None:
-    check(WindowType, (step.window_info.type for step in steps() if isinstance(step, WindowedStreamSource)))
+    wanted = product((WindowedStreamSource, WindowStoreSource), WindowType)
+    check(wanted, ((type(step), step.window_info.type) for step in steps() if isinstance(step, WindowedSourceStep)))
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,6 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"full-outer join not supported for stream-table join", ("a stream with a table cannot be FULL OUTER",)),
     (r"table-stream joins are not supported.* Got (?P<left>\w+) .*JOIN (?P<right>\w+)",
      ("the table {left} cannot be joined with the stream {right}",)),
-    (r"persistent queries on windowed tables", ("a continuous query cannot read the windowed table",)),
     # ---- statements that change things
     (r"Cannot insert (?:values )?into read-only stream: (?P<name>\w+)", ('stream "{name}" is read only',)),
     (r"Cannot delete topic for read-only source: (?P<name>\w+)", ('"{name}" cannot be deleted',)),

@@ -1,8 +1,9 @@
 """Whenever the process dies, nothing is lost and nothing comes twice.
 
 One server after the other serves the same folder under load; each start is the recovery from the last crash and
-already armed for the next. After each recovery the sinks are compared with the model as far as they go, at the end
-everything is. Indexes, materialized views, transactions and a client with a hold go through the same crashes.
+already armed for the next; some kills at random moments follow. After each recovery the sinks are compared with the
+model as far as they go, at the end everything is. Indexes, materialized views, transactions and a client with a hold go
+through the same crashes.
 """
 
 import random
@@ -81,12 +82,12 @@ READ_BY_SPARK = {"after_store_commit"}
 
 
 @pytest.mark.timeout(2400)
-def test_a_crash_at_any_point_loses_nothing_and_repeats_nothing(
+def test_crashes_at_any_point_and_moment_lose_nothing_and_repeat_nothing(
     make_server: Callable[..., Server], tmp_path: Path
 ) -> None:
     assert {crash.point for crash in CHAIN} == set(CRASH_POINTS)
     with Rig(make_server("crashes"), seed=1) as rig, Chain(rig, tmp_path / "copy.db", CHAIN) as chain:
-        chain.run()
+        chain.run(kills=3)
 
 
 @pytest.mark.slow
@@ -127,7 +128,7 @@ class Chain:
     def __exit__(self, *_: object) -> None:
         self._copy.kill()
 
-    def run(self) -> None:
+    def run(self, *, kills: int = 0) -> None:
         rig, (first, *rest) = self._rig, self._crashes
         rig.begin(first.armed)
         self._copy.create_hold()
@@ -153,7 +154,8 @@ class Chain:
             last = crash
             ready, checked, died = rig.starts[-1], checked_at - started_at, time.monotonic() - started_at
             self._spans.append(f"{crash.armed} {ready:.0f} {checked:.0f} {died:.0f}")
-        self._finish(last)
+        created = ["EXTRA_COUNTS", *(name for name, _ in self._created)]
+        self._finish(kill_often(rig, self._choose, kills, created, after=last.point))
 
     def _crash(self, crash: Crash) -> None:
         """Let the server die there, and the client of the copy before or after it."""
@@ -176,12 +178,12 @@ class Chain:
         expected = point in HAPPENED or name in self._rig.objects
         assert there == expected, f"{name} is {'' if there else 'not '}there after {point}"
 
-    def _finish(self, last: Crash) -> None:
+    def _finish(self, last: str) -> None:
         rig = self._rig
         # What was published but not settled when the server died is still there for a query that comes later.
         rig.load.stop()
-        assert rig.start(after=last.point)
-        assert rig.ensure([*(name for name, _ in self._created), "EXTRA_CHAIN"])
+        assert rig.start(after=last)
+        assert rig.ensure(list(LATER))
         rig.finish()
         for feature in self._features:
             feature.finish()
@@ -190,37 +192,31 @@ class Chain:
         print(f"{len(rig.load.written())} records; seconds to answer, be checked, die:", *self._spans, sep="\n  ")
 
 
-@pytest.mark.timeout(1200)
-def test_kills_at_random_moments_lose_nothing_and_repeat_nothing(make_server):
-    kill_at_random(make_server("kills"), kills=3, seed=2)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("seed", [3, 5, 7, 9])
-def test_many_kills_at_random_moments_lose_nothing_and_repeat_nothing(make_server, seed):
-    kill_at_random(make_server(f"soak{seed}"), kills=50, seed=seed)
+def test_many_kills_at_random_moments_lose_nothing_and_repeat_nothing(
+    make_server: Callable[..., Server], seed: int
+) -> None:
+    with Rig(make_server(f"soak{seed}"), seed=seed) as rig:
+        rig.begin()
+        last = kill_often(rig, random.Random(seed), 50, list(LATER), after="the start")
+        assert rig.start(after=last)
+        assert rig.ensure(list(LATER))
+        rig.finish()
 
 
-def kill_at_random(server: Server, *, kills: int, seed: int) -> None:
-    with Rig(server, seed=seed) as rig:
-        kill_often(rig, random.Random(seed), kills)
-
-
-def kill_often(rig: Rig, choose: random.Random, kills: int) -> None:
-    server = rig.server
-    rig.begin()
-    later, last = list(LATER), "the start"
+def kill_often(rig: Rig, choose: random.Random, kills: int, later: Sequence[str], *, after: str) -> str:
+    """Kill the server at random moments, also while it creates `later`; returns what the last kill interrupted."""
+    last = after
     for number in range(1, kills + 1):
         # Half of the kills come while the server recovers, the others while it works.
         delay = choose.uniform(0, 2 * rig.starts[0])
-        killer = Timer(delay, server.kill)
+        killer = Timer(delay, rig.server.kill)
         killer.start()
-        if server.alive or rig.start(after=last, **(LARGE if choose.random() < 0.3 else {})):
+        if rig.server.alive or rig.start(after=last, **(LARGE if choose.random() < 0.3 else {})):
             rig.ensure(later[: choose.randint(0, len(later))])
         killer.join()
-        server.kill()
+        rig.server.kill()
         last = f"kill {number}, {delay:.1f} s after a start"
-    assert rig.start(after=last)
-    assert rig.ensure(later)
-    rig.finish()
+    return last

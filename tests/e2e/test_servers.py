@@ -21,6 +21,15 @@ AWAY_SECONDS = 40.0
 
 
 @pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    """A broker for these tests only: one of them stops it."""
+    own = EmbeddedBroker(load({"data_dir": tmp_path_factory.mktemp("kafka")}, environment={}))
+    own.start()
+    yield own
+    own.stop()
+
+
+@pytest.fixture(scope="module")
 def make_server(tmp_path_factory: pytest.TempPathFactory, broker: EmbeddedBroker) -> Iterator[Callable[..., Server]]:
     with servers(tmp_path_factory.mktemp("servers"), broker.bootstrap) as make:
         yield make
@@ -37,6 +46,15 @@ def server(shared: Server) -> Server:
     if not shared.alive:
         shared.start()
     return shared
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A running server with a broker of its own."""
+    with servers(tmp_path_factory.mktemp("alone"), None) as make:
+        server = make("alone")
+        server.start()
+        yield server
 
 
 @pytest.fixture
@@ -167,6 +185,41 @@ def test_queries_created_after_a_crash_get_what_was_published_just_before_it(ser
         wait_for(f"the record in {name}_copy", lambda name=name: copied(kafka, name) == ["one"], seconds=30)
 
 
+def test_a_server_whose_spark_ends_starts_it_again(server, kafka):
+    create_topics(kafka, "sparkless", partitions=1)
+    create_copy(server, "sparkless")
+    write(kafka, "sparkless", [("a", value("before"))])
+    wait_for("a row is copied", lambda: copied(kafka, "sparkless") == ["before"])
+    (spark,) = [process for process in server.family if "java" in process.name()]
+    spark.kill()
+    write(kafka, "sparkless", [("a", value("meanwhile"))])
+    wait_for("the other row is copied", lambda: copied(kafka, "sparkless") == ["before", "meanwhile"])
+    assert server.queries()["SPARKLESS_COPY"]["state"] == "RUNNING"
+
+
+def test_a_server_waits_for_kafka_and_continues_by_itself(server, broker):
+    kafka = broker.bootstrap
+    create_topics(kafka, "waiting", partitions=1)
+    create_copy(server, "waiting")
+    server.sql("CREATE TABLE waited AS SELECT k, COUNT(*) AS c FROM waiting GROUP BY k EMIT CHANGES;")
+    write(kafka, "waiting", [("a", value("before"))])
+    wait_for("a row is copied", lambda: copied(kafka, "waiting") == ["before"])
+    wait_for("and counted", lambda: server.pull("SELECT * FROM waited;") == [["a", 1]])
+    broker.stop()
+    away_at = time.monotonic()
+    problems = wait_for("the server reports it", lambda: unhealthy(server))
+    assert "kafka" in problems
+    while time.monotonic() < away_at + AWAY_SECONDS:
+        assert server.pull("SELECT * FROM waited;") == [["a", 1]]
+        time.sleep(1)
+    broker.start()
+    assert broker.bootstrap == kafka
+    write(kafka, "waiting", [("a", value("after"))])
+    wait_for("the next row is copied", lambda: copied(kafka, "waiting") == ["before", "after"])
+    wait_for("and counted", lambda: server.pull("SELECT * FROM waited;") == [["a", 2]])
+    wait_for("the server is healthy", lambda: not unhealthy(server))
+
+
 def test_a_restart_a_foreign_folder_and_a_rebuild(server, make_server, kafka):
     create_topics(kafka, "nums")
     server.sql(
@@ -206,81 +259,30 @@ def test_a_restart_a_foreign_folder_and_a_rebuild(server, make_server, kafka):
     foreign.kill()
 
 
-def test_a_killed_server_with_its_own_broker_leaves_no_process_running(tmp_path):
-    with servers(tmp_path, None) as make:
-        alone = make("alone")
-        alone.start()
-        assert len([p for p in alone.family if "java" in p.name()]) == 2, names_of(alone.family)
-        alone.kill()
-        check_nothing_left(alone, "after SIGKILL")
+def test_a_server_whose_broker_ends_reports_it_and_continues_after_a_restart(alone):
+    alone.sql(
+        "CREATE STREAM s (k STRING KEY, v INT) WITH (KAFKA_TOPIC = 's', VALUE_FORMAT = 'JSON', PARTITIONS = 1);"
+        "CREATE TABLE counts AS SELECT k, COUNT(*) AS c FROM s GROUP BY k EMIT CHANGES;"
+        "INSERT INTO s (k, v) VALUES ('a', 1);"
+    )
+    wait_for("the row is counted", lambda: alone.pull("SELECT * FROM counts;") == [["a", 1]])
+    (broker,) = [p for p in alone.family if "java" in p.name() and "kafka.Kafka" in p.cmdline()]
+    broker.kill()
+    assert alone.wait_ended(90) == 1
+    said = alone.log_of_last_start()
+    assert "ERROR: the embedded Kafka broker has ended" in said
+    assert str(alone.data_dir / "logs" / "kafka.log") in said
+    assert "another server" not in said
+    check_nothing_left(alone, "after the broker ended")
+    alone.start()
+    alone.sql("INSERT INTO s (k, v) VALUES ('a', 2);")
+    wait_for("the next row is counted", lambda: alone.pull("SELECT * FROM counts;") == [["a", 2]])
 
 
-def test_a_server_whose_spark_ends_starts_it_again(make_server, kafka):
-    server = make_server("sparkless")
-    create_topics(kafka, "sparkless", partitions=1)
-    server.start()
-    create_copy(server, "sparkless")
-    write(kafka, "sparkless", [("a", value("before"))])
-    wait_for("a row is copied", lambda: copied(kafka, "sparkless") == ["before"])
-    (spark,) = [process for process in server.family if "java" in process.name()]
-    spark.kill()
-    write(kafka, "sparkless", [("a", value("meanwhile"))])
-    wait_for("the other row is copied", lambda: copied(kafka, "sparkless") == ["before", "meanwhile"])
-    assert server.queries()["SPARKLESS_COPY"]["state"] == "RUNNING"
-    assert server.terminate() == 0
-
-
-def test_a_server_whose_broker_ends_reports_it_and_continues_after_a_restart(tmp_path):
-    with servers(tmp_path, None) as make:
-        server = make("brokerless")
-        server.start()
-        server.sql(
-            "CREATE STREAM s (k STRING KEY, v INT) WITH (KAFKA_TOPIC = 's', VALUE_FORMAT = 'JSON', PARTITIONS = 1);"
-            "CREATE TABLE counts AS SELECT k, COUNT(*) AS c FROM s GROUP BY k EMIT CHANGES;"
-            "INSERT INTO s (k, v) VALUES ('a', 1);"
-        )
-        wait_for("the row is counted", lambda: server.pull("SELECT * FROM counts;") == [["a", 1]])
-        (broker,) = [p for p in server.family if "java" in p.name() and "kafka.Kafka" in p.cmdline()]
-        broker.kill()
-        assert server.wait_ended(90) == 1
-        said = server.log_of_last_start()
-        assert "ERROR: the embedded Kafka broker has ended" in said
-        assert str(server.data_dir / "logs" / "kafka.log") in said
-        assert "another server" not in said
-        check_nothing_left(server, "after the broker ended")
-        server.start()
-        server.sql("INSERT INTO s (k, v) VALUES ('a', 2);")
-        wait_for("the next row is counted", lambda: server.pull("SELECT * FROM counts;") == [["a", 2]])
-
-
-def test_a_server_waits_for_kafka_and_continues_by_itself(tmp_path):
-    own = EmbeddedBroker(load({"data_dir": tmp_path / "kafka"}, environment={}))
-    own.start()
-    try:
-        with servers(tmp_path, own.bootstrap) as make:
-            server = make("waiting")
-            create_topics(own.bootstrap, "waiting", partitions=1)
-            server.start()
-            create_copy(server, "waiting")
-            server.sql("CREATE TABLE counts AS SELECT k, COUNT(*) AS c FROM waiting GROUP BY k EMIT CHANGES;")
-            write(own.bootstrap, "waiting", [("a", value("before"))])
-            wait_for("a row is copied", lambda: copied(own.bootstrap, "waiting") == ["before"])
-            wait_for("and counted", lambda: server.pull("SELECT * FROM counts;") == [["a", 1]])
-            own.stop()
-            away_at = time.monotonic()
-            problems = wait_for("the server reports it", lambda: unhealthy(server))
-            assert "kafka" in problems
-            while time.monotonic() < away_at + AWAY_SECONDS:
-                assert server.pull("SELECT * FROM counts;") == [["a", 1]]
-                time.sleep(1)
-            own.start()
-            write(own.bootstrap, "waiting", [("a", value("after"))])
-            wait_for("the next row is copied", lambda: copied(own.bootstrap, "waiting") == ["before", "after"])
-            wait_for("and counted", lambda: server.pull("SELECT * FROM counts;") == [["a", 2]])
-            wait_for("the server is healthy", lambda: not unhealthy(server))
-            assert server.terminate() == 0
-    finally:
-        own.stop()
+def test_a_killed_server_with_its_own_broker_leaves_no_process_running(alone):
+    assert len([p for p in alone.family if "java" in p.name()]) == 2, names_of(alone.family)
+    alone.kill()
+    check_nothing_left(alone, "after SIGKILL")
 
 
 def unhealthy(server: Server) -> dict[str, str]:

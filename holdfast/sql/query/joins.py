@@ -245,9 +245,15 @@ class _Condition:
     # ---- the inputs
 
     def _check_inputs(self, left: BoundInput, left_key: Expression, right_key: Expression) -> bool:
-        """Whether the join is a foreign-key join; refuses joins that are not supported."""
-        self._check_windows()
+        """Whether the join is a foreign-key join; refuses joins that are not supported.
+
+        The key of a windowed table without its window is a foreign key.
+        """
         streams = is_stream(left), is_stream(self.right)
+        without_window = not any(streams) and self.earlier[0].object.window is not None
+        foreign = without_window and self.right.object.window is None
+        if not foreign:
+            self._check_windows()
         self._check_within(all(streams))
         if all(streams):
             return False
@@ -269,7 +275,7 @@ class _Condition:
         if streams[0]:
             self._refuse(JoinType.RIGHT, JoinType.OUTER, what="of a stream with a table")
             return False
-        if left_key in equal_to_key(left):
+        if left_key in equal_to_key(left) and not foreign:
             return False
         self._refuse(JoinType.RIGHT, JoinType.OUTER, what="on a foreign key", reason=NO_KEY)
         if isinstance(left, BoundJoin):

@@ -32,10 +32,8 @@ class FkJoin:
     def __post_init__(self) -> None:
         if self.step.join_type not in (JoinType.INNER, JoinType.LEFT):
             raise PlanError(f"tables cannot be joined by a foreign key with {self.step.join_type} JOIN")
-        if len(self.right.key) != 1 or self.right.window is not None or self.left.window is not None:
-            raise PlanError(
-                "a foreign-key join needs tables without windows, and a right table with a single key column"
-            )
+        if len(self.right.key) != 1 or self.right.window is not None:
+            raise PlanError("a foreign-key join needs a right table without windows, with a single key column")
 
     @property
     def foreign(self) -> SqlType:
@@ -116,7 +114,7 @@ class FkJoin:
             f"SELECT {', '.join(chosen)} FROM ({self._rows(changes, referring)}) l "
             f"LEFT JOIN ({right.sql}) x ON x.k0 = l.bf LEFT JOIN ({right.sql}) y ON y.k0 = l.af"
         )
-        return TableRelation(sql, left.key, left.value + right.value)
+        return TableRelation(sql, left.key, left.value + right.value, left.window)
 
     def repeated_deletes(self, changes: str, right: TableRelation) -> str | None:
         """Deletes that change nothing but are emitted, as Kafka Streams does: `k0.., ts`.
