@@ -1,7 +1,8 @@
 """Topologies over records: the real engine, topics in memory."""
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -198,16 +199,13 @@ def test_formats_and_types_of_records(start: Start) -> None:
     built = builder()
     lines = Consumed.with_(Serdes.json("a INT, b STRING"), Serdes.delimited("x DOUBLE, y BOOLEAN, z STRING", "|"))
     built.stream("lines", lines).filter(col("y")).to("some")
-    nested = Serdes.json("at TIMESTAMP, tags ARRAY<STRING>, place STRUCT<lat DOUBLE>, price DECIMAL(6, 2)")
+    nested = Serdes.json("since TIMESTAMP, tags ARRAY<STRING>, place STRUCT<lat DOUBLE>, price DECIMAL(6, 2)")
     built.stream("nested", Consumed.with_(Serdes.long(), nested)).map_values(
         {"tags": col("tags"), "price": col("price")}
     ).to("parts")
     driver = start(built)
     driver.pipe_input("lines", (1, "k"), {"x": 2.5, "y": True, "z": "a|b"})
     assert driver.read_outputs("some") == [TopicRecord((1, "k"), {"X": 2.5, "Y": True, "Z": "a|b"})]
-    from datetime import UTC, datetime
-    from decimal import Decimal
-
-    value = {"at": datetime(2024, 1, 31, tzinfo=UTC), "tags": ["a"], "place": {"LAT": 1.5}, "price": Decimal("2.50")}
+    value = {"since": datetime(2024, 1, 31, tzinfo=UTC), "tags": ["a"], "place": {"LAT": 1.5}, "price": Decimal("2.50")}
     driver.pipe_input("nested", 5, value)
     assert driver.read_outputs("parts") == [TopicRecord(5, {"tags": ["a"], "price": Decimal("2.50")})]
