@@ -11,6 +11,7 @@
     │   ├── TypeMismatch        42804
     │   ├── WrongObjectKind     42809
     │   ├── BadTime             22007   AS OF or UP TO is not a valid time
+    │   ├── TopologyError       42000   a topology of `holdfast.streams` that cannot be built
     │   └── DependentObjects    2BP01
     ├── NotPermitted            42501   the server's settings forbid it
     ├── NotSupported            0A000   rejected, with the reason
@@ -192,6 +193,10 @@ class BadTime(BindError):
     """A time or a duration that cannot be parsed."""
 
     sqlstate = "22007"
+
+
+class TopologyError(BindError):
+    """A topology of `holdfast.streams` that cannot be built."""
 
 
 class DependentObjects(BindError):

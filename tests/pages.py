@@ -1,6 +1,7 @@
 """Runs a page of the documentation: its SQL in the shell, its commands and its Python, and compares what it shows."""
 
 import io
+import linecache
 import re
 import shlex
 import time
@@ -57,9 +58,14 @@ class Reader:
                 case "console":
                     self._console(block)
                 case "python":
-                    source = block.text.replace(DEFAULT_SERVER, self._url)
-                    exec(compile(source, str(page), "exec"), self._names)
-                    self.ran += 1
+                    self._python(block.text.replace(DEFAULT_SERVER, self._url), page)
+
+    def _python(self, source: str, page: Path) -> None:
+        """Run the code as a file of its own, so that it can read the source of its functions."""
+        self.ran += 1
+        name = f"<{page.name}, example {self.ran}>"
+        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        exec(compile(source, name, "exec"), self._names)
 
     def _sql(self, block: Block) -> None:
         """Run the SQL, and repeat queries until the output is as shown: results may lag behind their records."""

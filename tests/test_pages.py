@@ -13,6 +13,7 @@ from holdfast.kafka.broker import EmbeddedBroker
 from holdfast.kafka.librdkafka.admin import Admin
 from holdfast.kafka.librdkafka.cluster import KafkaCluster
 from holdfast.names import ServiceId
+from holdfast.runtime.spark.engine import Engine
 from holdfast.runtime.spark.session import Sessions
 from holdfast.runtime.store.duckdb.store import open_store
 from holdfast.server.http.server import listen, running
@@ -32,7 +33,8 @@ PAGES = {
     "push-queries": 6,
     "subscribe": 5,
     "system-tables": 3,
-    "client": 7,
+    "client": 8,
+    "python-streams": 9,
     "holds": 6,
     "indexes": 7,
     "formats": 8,
@@ -61,9 +63,16 @@ def own_settings(own_broker: EmbeddedBroker, tmp_path: Path, request: pytest.Fix
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_can_be_followed(
-    page: str, own_settings: Settings, sessions: Sessions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: str,
+    own_settings: Settings,
+    sessions: Sessions,
+    engine: Engine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    # Test drivers of topologies use the Spark of the tests, as a process has only one.
+    monkeypatch.setattr("holdfast.streams.driver.shared_engine", lambda: engine)
     service = Service(own_settings, sessions, open_store(own_settings.data_dir / "store"), KafkaCluster(own_settings))
     try:
         with running(service, listen(own_settings)) as server:

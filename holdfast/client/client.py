@@ -12,12 +12,16 @@ from holdfast.client.entities import Entities
 from holdfast.client.response import Header, Notice, Part, Row, log_notice
 from holdfast.client.result import Result
 from holdfast.client.session import Properties, Request, Session
+from holdfast.client.stores.http import ClientReader
+from holdfast.client.stores.moment import Moment
+from holdfast.client.stores.store_type import StoreType, open_store
 from holdfast.client.subscribe import Subscription
 from holdfast.client.transport import connection, httpx_arguments, translate_errors
 from holdfast.config import DEFAULT_SERVER
 from holdfast.errors import HoldfastError
 
 T = TypeVar("T")
+S = TypeVar("S")
 
 
 class Transport:
@@ -128,6 +132,13 @@ class Client:
         """
         resumption = Resumption(target, snapshot, as_of, up_to, resume_from, objects, on_notice)
         return Subscription(self, resumption, retry_seconds)
+
+    def store(self, name: str, type_: StoreType[S], *, as_of: Moment | None = None) -> S:
+        """A table as a read-only store, with the queries of Kafka Streams: `db.store("COUNTS", window_store())`.
+
+        `name` is the table's name in its case, as SHOW TABLES shows it.
+        """
+        return open_store(ClientReader(self), name, type_, as_of)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -3,13 +3,13 @@
 Colours follow the viewer's light or dark mode.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from unicodedata import east_asian_width
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from holdfast.explain.card import Card, CardRow, cards, printable
 from holdfast.explain.graph import Graph, GraphNode, NodeKind
-from holdfast.explain.layout import BELOW, Box, Line, Size, lay_out
+from holdfast.explain.layout import BELOW, Box, GraphLayout, Line, Size, lay_out
 from holdfast.explain.style import STYLE, family
 
 NAMESPACE = "http://www.w3.org/2000/svg"
@@ -32,10 +32,10 @@ ROUND = 8.0
 TITLE_HEIGHT = 60.0
 
 
-def svg(graph: Graph) -> str:
-    """The picture of a graph, as the text of an SVG file."""
+def svg(graph: Graph, positions: Callable[[Graph, Mapping[str, Size]], GraphLayout] = lay_out) -> str:
+    """The picture of a graph, as the text of an SVG file. `positions` places the nodes; that of plans places trees."""
     shown = cards(graph)
-    layout = lay_out(graph, {node.id: _size(node, shown[node.id]) for node in graph.nodes})
+    layout = positions(graph, {node.id: _size(node, shown[node.id]) for node in graph.nodes})
     heading = printable(graph.title)
     content_width = max(layout.width, _width(heading, HEADING_CHARACTER), _width(printable(graph.subtitle), CHARACTER))
     width, height = content_width + 2 * MARGIN, layout.height + TITLE_HEIGHT + 2 * MARGIN

@@ -59,13 +59,14 @@ class Database:
     def __init__(self, engine: Engine, properties: Mapping[str, str]) -> None:
         self.properties = {plain_name(name): value for name, value in properties.items()}
         self.wires: dict[TopicName, Wire] = {}
-        clock = ManualClock()
+        self._clock = clock = ManualClock()
+        self.store = open_memory_store()
         self._broker = MemoryBroker(clock, partitioner=lambda _key, _partitions: 0, replicas=100)
         self._kafka = MemoryKafka(self._broker, SETTINGS.service_id, poll_limit=1)
         self._service = Service(
             SETTINGS,
             engine.sessions,
-            open_memory_store(),
+            self.store,
             self._kafka,
             clock,
             engines=EnginePair(ticks=engine, reads=engine),
@@ -80,6 +81,19 @@ class Database:
     @property
     def catalog(self) -> Catalog:
         return self._service.catalog
+
+    @property
+    def service(self) -> Service:
+        """For reads: statements and records go through the database, which runs what follows from them."""
+        return self._service
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def advance(self, seconds: float) -> None:
+        """Advance the clock, and run what is due then."""
+        self._clock.advance(seconds)
+        self._run()
 
     # -- statements ----------------------------------------------------------------------------------
 

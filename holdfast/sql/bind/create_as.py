@@ -35,6 +35,7 @@ from holdfast.sql.properties.formats import (
     KAFKA,
     NONE,
 )
+from holdfast.sql.properties.session import takes_any_format
 from holdfast.sql.properties.with_clause import WithProperties, read_properties, topic_name
 from holdfast.sql.query.continuous import BoundQuery, bind_query, result_window
 from holdfast.sql.query.joins import is_stream
@@ -65,7 +66,7 @@ def bind_create_as(
     if nothing is not None:
         return nothing
     if statement.kind is sql.ObjectKind.MATERIALIZED_VIEW:
-        target, query = bind_materialized_view(statement, catalog)
+        target, query = bind_materialized_view(statement, catalog, properties)
     else:
         target, query = _bind_with_topic(statement, catalog, properties)
     replaces = replaced_query(target, catalog, statement.name.position)
@@ -78,7 +79,12 @@ def _bind_with_topic(
     """A stream or a table, which has a topic; formats default to those of the query's source."""
     with_ = read_properties(statement.properties)
     check_format_names(with_)
-    query = bind_query(statement.select, catalog, lambda columns: _check_timestamp(with_, columns, statement))
+    query = bind_query(
+        statement.select,
+        catalog,
+        lambda columns: _check_timestamp(with_, columns, statement),
+        any_format=takes_any_format(properties),
+    )
     _check_kind(statement, query)
     _check_planner(statement, query, properties)
     schema = query.schema

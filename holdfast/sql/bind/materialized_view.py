@@ -1,10 +1,13 @@
 """CREATE MATERIALIZED VIEW: a query's result that is only in the store, without a topic or formats."""
 
+from collections.abc import Mapping
+
 from holdfast.catalog.objects import NO_TOPIC_FORMATS
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import BindError, WrongObjectKind
 from holdfast.names import ObjectName, show
 from holdfast.sql.bind.target import Target
+from holdfast.sql.properties.session import takes_any_format
 from holdfast.sql.properties.with_clause import COMMON, read_properties
 from holdfast.sql.query.continuous import BoundQuery, bind_query, result_window
 from holdfast.sql.query.joins import is_stream
@@ -13,13 +16,15 @@ from holdfast.sql.syntax import statements as sql
 OF_MATERIALIZED_VIEWS = (sql.RETAIN_HISTORY,)
 
 
-def bind_materialized_view(statement: sql.CreateAs, catalog: Catalog) -> tuple[Target, BoundQuery]:
+def bind_materialized_view(
+    statement: sql.CreateAs, catalog: Catalog, properties: Mapping[str, str]
+) -> tuple[Target, BoundQuery]:
     """The target and the query; any query that CREATE TABLE … AS accepts is allowed."""
     for item in statement.properties:
         if item.name in COMMON and item.name not in OF_MATERIALIZED_VIEWS:
             raise _topic_property(item, statement)
     with_ = read_properties(statement.properties, OF_MATERIALIZED_VIEWS)
-    query = bind_query(statement.select, catalog)
+    query = bind_query(statement.select, catalog, any_format=takes_any_format(properties))
     _check_table(statement, query)
     target = Target(
         kind=statement.kind,

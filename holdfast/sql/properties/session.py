@@ -8,7 +8,10 @@ from holdfast.sql.properties.ignored import is_ignored
 ANY: Sequence[str] = ()
 FLAG = ("true", "false")
 NUMBER = ("a number",)
+ANY_VALUE_FORMAT = "holdfast.any.value.format"
+"""Whether GROUP BY and JOIN also read sources with the value format KAFKA, which ksqlDB refuses."""
 KNOWN: Mapping[str, Sequence[str]] = {
+    ANY_VALUE_FORMAT: FLAG,
     "auto.offset.reset": ("earliest", "latest"),
     "holdfast.progress": FLAG,
     "holdfast.refused.records": ("fail", "skip"),
@@ -44,6 +47,10 @@ TRANSACTION = "holdfast.transaction"
 """The transaction of a request: BEGIN returns its id, and a client sends it with the statements that follow."""
 OBJECTS = "holdfast.objects"
 """The ids of the objects that a push query has read, from the header of its response: it resumes only on these."""
+
+
+def takes_any_format(properties: Mapping[str, str]) -> bool:
+    return properties.get(ANY_VALUE_FORMAT, "false").lower() == "true"
 
 
 def stored_properties(properties: Mapping[str, str]) -> dict[str, str]:

@@ -21,6 +21,7 @@ from holdfast.runtime.plan.windows import (
     WindowType,
 )
 from holdfast.sql.properties.formats import KAFKA
+from holdfast.sql.properties.session import ANY_VALUE_FORMAT
 from holdfast.sql.query.aggregation import Aggregation, aggregates
 from holdfast.sql.query.inline_views import explain_views, inlined
 from holdfast.sql.query.joins import (
@@ -111,15 +112,25 @@ def result_window(query: BoundQuery) -> WindowInfo | None:
 
 
 def bind_query(
-    select: sql.Select, catalog: Catalog, check: Callable[[Sequence[BoundColumn]], None] | None = None
+    select: sql.Select,
+    catalog: Catalog,
+    check: Callable[[Sequence[BoundColumn]], None] | None = None,
+    *,
+    any_format: bool = False,
 ) -> BoundQuery:
-    """Bind a continuous query; `check` is called with the result's columns before its key is determined."""
+    """Bind a continuous query; `check` is called with the result's columns before its key is determined.
+
+    With `any_format`, it may also group and join rows of topics with the value format KAFKA, unlike in ksqlDB.
+    """
     with explain_views(select, catalog):
-        return _bind_query(inlined(select, catalog), catalog, check)
+        return _bind_query(inlined(select, catalog), catalog, check, any_format)
 
 
 def _bind_query(
-    select: sql.Select, catalog: Catalog, check: Callable[[Sequence[BoundColumn]], None] | None
+    select: sql.Select,
+    catalog: Catalog,
+    check: Callable[[Sequence[BoundColumn]], None] | None,
+    any_format: bool,
 ) -> BoundQuery:
     refuse_clauses(select)
     if select.emit is sql.Emit.ALL:
@@ -139,7 +150,7 @@ def _bind_query(
             position=select.as_of.position,
         )
     relation = Relation.of(select, catalog)
-    _check_sources(select, relation)
+    _check_sources(select, relation, any_format=any_format)
     input_ = bind_joins(select, relation)
     synthetic = join_key(input_, relation)
     relation = relation if synthetic is None else relation.also(synthetic)
@@ -183,7 +194,7 @@ def _bind_query(
     )
 
 
-def _check_sources(select: sql.Select, relation: Relation) -> None:
+def _check_sources(select: sql.Select, relation: Relation, *, any_format: bool) -> None:
     """Refuse sources that no continuous query can read."""
     clause = "GROUP BY" if select.group_by else "JOIN" if select.joins else None
     references = (select.relation, *(join.relation for join in select.joins))
@@ -196,12 +207,12 @@ def _check_sources(select: sql.Select, relation: Relation) -> None:
                 position=reference.position,
             )
         # Kafka Streams' results often have the format; no statement of ksqlDB reads them as a windowed table.
-        windowed_table = isinstance(found, Table) and found.window_store is not None
-        if clause is not None and found.formats.value_format.format == KAFKA and not windowed_table:
+        allowed = any_format or (isinstance(found, Table) and found.window_store is not None)
+        if clause is not None and found.formats.value_format.format == KAFKA and not allowed:
             raise NotSupported(
                 f'{clause} cannot read "{found.name}", whose value format is KAFKA',
                 detail="That format holds one column, but the rows inside the query have more.",
-                hint="Copy it into a stream with VALUE_FORMAT='JSON' first.",
+                hint=f"SET '{ANY_VALUE_FORMAT}' = 'true', or copy it into a stream with VALUE_FORMAT='JSON' first.",
                 position=reference.position,
             )
 

@@ -1,0 +1,92 @@
+"""Kafka Streams' interface: topologies that are built in Python and run as SQL."""
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.client.stores import (
+    ReadOnlyKeyValueStore,
+    ReadOnlySessionStore,
+    ReadOnlyWindowStore,
+    StoreIterator,
+    Window,
+    Windowed,
+    key_value_store,
+    session_store,
+    window_store,
+)
+from holdfast.streams import aggregates
+from holdfast.streams.application import Streams
+from holdfast.streams.builder import StreamsBuilder
+from holdfast.streams.consumed import Consumed, OffsetReset
+from holdfast.streams.expressions import Expr, call, col, lit, row_time, sql, when, window_end, window_start
+from holdfast.streams.functions import Columnar
+from holdfast.streams.grouped import KGroupedStream, KGroupedTable, SessionWindowedKStream, TimeWindowedKStream
+from holdfast.streams.materialized import Materialized
+from holdfast.streams.produced import Produced
+from holdfast.streams.serdes import Row, Serde, Serdes, WindowedSerde, WindowedSerdes
+from holdfast.streams.stream import KStream
+from holdfast.streams.table import KTable
+from holdfast.streams.topology import Topology
+from holdfast.streams.windows import JoinWindows, SessionWindows, SlidingWindows, Suppressed, TimeWindows
+
+if TYPE_CHECKING:
+    from holdfast.streams.driver import TopologyTestDriver
+    from holdfast.streams.topic_records import TopicRecord
+
+__all__ = [
+    "Columnar",
+    "Consumed",
+    "Expr",
+    "JoinWindows",
+    "KGroupedStream",
+    "KGroupedTable",
+    "KStream",
+    "KTable",
+    "Materialized",
+    "OffsetReset",
+    "Produced",
+    "ReadOnlyKeyValueStore",
+    "ReadOnlySessionStore",
+    "ReadOnlyWindowStore",
+    "Row",
+    "Serde",
+    "Serdes",
+    "SessionWindowedKStream",
+    "SessionWindows",
+    "SlidingWindows",
+    "StoreIterator",
+    "Streams",
+    "StreamsBuilder",
+    "Suppressed",
+    "TimeWindowedKStream",
+    "TimeWindows",
+    "TopicRecord",
+    "Topology",
+    "TopologyTestDriver",
+    "Window",
+    "Windowed",
+    "WindowedSerde",
+    "WindowedSerdes",
+    "aggregates",
+    "call",
+    "col",
+    "key_value_store",
+    "lit",
+    "row_time",
+    "session_store",
+    "sql",
+    "when",
+    "window_end",
+    "window_start",
+    "window_store",
+]
+
+# The test driver needs Spark, whose import takes a second that clients of a server do not need.
+OF_TESTS = {"TopologyTestDriver": "driver", "TopicRecord": "topic_records"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in OF_TESTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{OF_TESTS[name]}"), name)

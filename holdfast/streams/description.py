@@ -1,0 +1,48 @@
+"""The description of a topology as text."""
+
+from collections.abc import Iterator, Sequence
+
+from holdfast.streams.durations import span
+from holdfast.streams.nodes import Columns, Kind, Node
+
+KEY_VALUE = "key-value store"
+
+
+def described(application: str, nodes: Sequence[Node]) -> str:
+    """One paragraph per object, each after those that it reads."""
+    paragraphs = ["\n".join(_lines(node, nodes)) for node in nodes]
+    return "\n\n".join([f"Application: {application}", *paragraphs]) + "\n"
+
+
+def _lines(node: Node, nodes: Sequence[Node]) -> Iterator[str]:
+    yield f"{node.kind.title()}: {node.name} ({node.operation})"
+    yield f"  rows: {_columns(node.key, node.values)}{_window(node)}"
+    if node.kind is Kind.TABLE:
+        yield f"  store: {store(node)}"
+    if node.topic is not None:
+        yield f"  topic: {node.topic} ({node.key_format.name} keys, {node.value_format.name} values)"
+    for each in node.inputs:
+        yield f"  <-- {each.name}"
+    for each in nodes:
+        if node in each.inputs:
+            yield f"  --> {each.name}"
+    for line in node.statement.text.splitlines():
+        yield f"  {line}"
+
+
+def store(node: Node) -> str:
+    """The type of a table's store."""
+    if node.window is None:
+        return KEY_VALUE
+    return "session store" if node.window.size is None else "window store"
+
+
+def _window(node: Node) -> str:
+    if node.window is None:
+        return ""
+    return ", per session" if node.window.size is None else f", per window of {span(node.window.size)}"
+
+
+def _columns(key: Columns, values: Columns) -> str:
+    keys, columns = (", ".join(f"{name} {type_}" for name, type_ in side) for side in (key, values))
+    return f"({keys}) -> ({columns})"

@@ -1,0 +1,198 @@
+"""Joins of streams and tables."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from holdfast.errors import TopologyError
+from holdfast.runtime.compiler.inference import type_of
+from holdfast.runtime.expressions.scope import Scope, ScopeColumn
+from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression
+from holdfast.sql.syntax.walk import rewrite
+from holdfast.streams.callables import Callables, is_annotated, row, trace
+from holdfast.streams.expressions import Expr, tree_of
+from holdfast.streams.functions import PythonFunction, row_function, versioned
+from holdfast.streams.nodes import Kind
+from holdfast.streams.relation import (
+    KEY,
+    LEFT,
+    RIGHT,
+    VALUE,
+    Field,
+    Join,
+    Relation,
+    Scan,
+    copied,
+    free_name,
+    key_format,
+    row_format,
+    single_format,
+)
+from holdfast.streams.windows import JoinWindows
+from holdfast.streams.workspace import Workspace
+from holdfast.types import SqlType
+
+FULL = "FULL OUTER JOIN"
+SYNTHETIC_KEY = "ROWKEY"
+
+
+def stream_join(
+    workspace: Workspace,
+    word: str,
+    left: Relation,
+    right: Relation,
+    joiner: Any,
+    windows: JoinWindows | None,
+    on: Any,
+) -> Relation:
+    """The join of a stream with a stream or a table."""
+    if right.kind is Kind.STREAM and windows is None:
+        raise TopologyError(
+            "a join of two streams needs windows",
+            detail="Records match when their keys are equal and their times are close.",
+            hint="Write join(other, joiner, JoinWindows.of(timedelta(minutes=5))).",
+        )
+    if right.kind is Kind.TABLE and windows is not None:
+        raise TopologyError(
+            "a join with a table has no windows", detail="A record is joined with the row that the table has then."
+        )
+    within = "" if windows is None else windows.clause
+    return _join(workspace, word, left, right, joiner, on, within)
+
+
+def table_join(workspace: Workspace, word: str, left: Relation, right: Relation, joiner: Any, on: Any) -> Relation:
+    """The join of two tables, by their keys or by a column that names the key of the right one."""
+    return _join(workspace, word, left, right, joiner, on, "")
+
+
+def _join(
+    workspace: Workspace, word: str, left: Relation, right: Relation, joiner: Any, on: Any, within: str
+) -> Relation:
+    if len(right.key) != 1:
+        raise TopologyError("only relations with a key of one column can be joined", hint="Change the key before.")
+    foreign = on is not None and left.kind is Kind.TABLE
+    callables = Callables(left)
+    condition = callables.expression(on) if on is not None else ColumnRef(_only_key(left).name)
+    left = callables.with_functions()
+    # Rows that are filtered and projected only are joined by the same query; a full join needs them as they are.
+    folded = isinstance(left.input, Scan) and word != FULL
+    if not folded:
+        left = Relation.of(workspace.node(left))
+    left_node = left.input.nodes[0]
+    right_node = workspace.node(right)
+    right = Relation.of(right_node)
+    left_key, right_key = _qualified(left.resolve(condition), LEFT), ColumnRef(right.key[0].name, RIGHT)
+    values, single, functions = _values(left, right, joiner)
+    if foreign:
+        key = tuple(replace(each, expression=_qualified(each.expression, LEFT)) for each in left.key)
+    else:
+        name = free_name(left.key[0].name if left.key else KEY, values)
+        key = (Field(name, _joined_key(word, left_key, right_key), left.type_of(condition)),)
+    fields = tuple(replace(each, expression=_over_sides(each.expression, left, right)) for each in values)
+    return Relation(
+        kind=left.kind,
+        input=Join(word=word, left=left_node, right=right_node, left_key=left_key, right_key=right_key, within=within),
+        key=key,
+        values=copied(fields, key),
+        key_format=left.key_format if foreign or on is None else key_format(key),
+        value_format=single_format(fields[0].type) if single else row_format(left.value_format, fields),
+        where=None if left.where is None else _qualified(left.where, LEFT),
+        window=left.window,
+        functions=(*left.functions, *functions),
+    )
+
+
+def _only_key(left: Relation) -> Field:
+    if len(left.key) != 1:
+        raise TopologyError(
+            "only relations with a key of one column can be joined", hint="Pass on=…, or change the key."
+        )
+    return left.key[0]
+
+
+def _joined_key(word: str, left: Expression, right: ColumnRef) -> Expression:
+    """The key of the result: either side, as they are equal; of a full join, a column of its own."""
+    if word == FULL:
+        return ColumnRef(SYNTHETIC_KEY)
+    return left if isinstance(left, ColumnRef) else right
+
+
+def _values(left: Relation, right: Relation, joiner: Any) -> tuple[tuple[Field, ...], bool, tuple[PythonFunction, ...]]:
+    """The value columns of the result, whether they are a single value, and the functions that they use."""
+    functions: tuple[PythonFunction, ...] = ()
+    if joiner is None:
+        result: Any = _both(left, right)
+    elif is_annotated(joiner):
+        function = row_function(joiner)
+        functions = (function,)
+        result = _called(function, left, right)
+    else:
+        sides = (
+            row(side, side.values, single=side.is_single, qualifier=alias)
+            for side, alias in ((left, LEFT), (right, RIGHT))
+        )
+        result = trace(joiner, *sides) if callable(joiner) else joiner
+    known = (*left.functions, *functions)
+    if isinstance(result, Mapping):
+        trees = {name: tree_of(each) for name, each in result.items()}
+        fields = tuple(Field(name, each, _type_of(each, left, right, known)) for name, each in trees.items())
+        return fields, False, functions
+    single = tree_of(result)
+    return (Field(VALUE, single, _type_of(single, left, right, known)),), True, functions
+
+
+def _both(left: Relation, right: Relation) -> Mapping[str, Any]:
+    """The value columns of both sides."""
+    found: dict[str, Expr[Any]] = {}
+    for side, alias in ((left, LEFT), (right, RIGHT)):
+        for each in side.values:
+            if each.name in found:
+                raise TopologyError(
+                    f'both sides of the join have a column "{each.name}"',
+                    hint="Name the columns of the result: join(other, lambda left, right: {…}).",
+                )
+            found[each.name] = Expr(ColumnRef(each.name, alias))
+    return found
+
+
+def _called(function: PythonFunction, left: Relation, right: Relation) -> Expr[Any]:
+    """The call of a function with both values, each of one column."""
+    if len(function.parameters) != 2 or not (left.is_single and right.is_single):
+        raise TopologyError(
+            f"{function.name} cannot join these rows",
+            detail="A function of Python joins two values of one column each.",
+            hint="Use a lambda that returns a mapping of expressions.",
+        )
+    return Expr(Call(function.name, (ColumnRef(left.values[0].name, LEFT), ColumnRef(right.values[0].name, RIGHT))))
+
+
+def _type_of(expression: Expression, left: Relation, right: Relation, functions: Iterable[PythonFunction]) -> SqlType:
+    columns = [
+        ScopeColumn(each.name, each.type, qualifier=alias)
+        for side, alias in ((left, LEFT), (right, RIGHT))
+        for each in (*side.key, *side.values)
+    ]
+    return type_of(versioned(expression, functions), Scope.of(columns, relation=f"{left.name} or {right.name}"))
+
+
+def _over_sides(expression: Expression, left: Relation, right: Relation) -> Expression:
+    """An expression of a joiner over the two inputs: its columns of the left side as that side computes them."""
+
+    def change(node: Expression) -> Expression | None:
+        match node:
+            case ColumnRef(qualifier="R"):
+                return node
+            case ColumnRef(name, qualifier) if qualifier == LEFT or any(each.name == name for each in left.values):
+                return _qualified(left.field(name).expression, LEFT)
+            case ColumnRef(name):
+                return ColumnRef(right.field(name).name, RIGHT)
+        return None
+
+    return rewrite(expression, change)
+
+
+def _qualified(expression: Expression, alias: str) -> Expression:
+    def change(node: Expression) -> Expression | None:
+        return ColumnRef(node.name, alias) if isinstance(node, ColumnRef) and node.qualifier is None else None
+
+    return rewrite(expression, change)
