@@ -22,6 +22,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from holdfast.errors import StartError
+from holdfast.function_jar import function_jar
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of jars done, the total, and the name of the current one."""
@@ -78,8 +79,15 @@ def fetch_jars(
     ivy_settings: Path | None = None,
     progress: Progress = silent,
 ) -> tuple[Path, ...]:
-    """The paths of a set's jars, verified. Only jars missing from the cache are fetched from the registry."""
-    return fetch_listed(pinned(which), cache_dir, java=java, ivy_settings=ivy_settings, progress=progress)
+    """The paths of a set's jars, verified. Only jars missing from the cache are fetched from the registry.
+
+    Those of Spark include the jar of our own functions.
+    """
+    fetched = fetch_listed(pinned(which), cache_dir, java=java, ivy_settings=ivy_settings, progress=progress)
+    if which is not JarSet.SPARK:
+        return fetched
+    with translate_errors(cache_dir):
+        return (*fetched, function_jar(cache_dir, java=java, spark_jars=ivy_jar().parent))
 
 
 def fetch_listed(

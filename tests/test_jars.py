@@ -18,12 +18,14 @@ from holdfast.jars import JarSet, fetch_jars, find_java, java_release, pinned
 @pytest.fixture(scope="session")
 def fetched(tmp_path_factory):
     """A cache with the small set in it, linked from the user's so that the registry is asked at most once."""
-    kept = fetch_jars(JarSet.SPARK, load(environment=dict(os.environ)).jar_dir, java=find_java())
+    *kept, compiled = fetch_jars(JarSet.SPARK, load(environment=dict(os.environ)).jar_dir, java=find_java())
     cache = tmp_path_factory.mktemp("jars")
     home = cache / jars.digest_of(pinned(JarSet.SPARK))
     home.mkdir()
     for jar in kept:
         (home / jar.name).write_bytes(jar.read_bytes())
+    for file in (compiled, compiled.with_suffix(".sha256")):
+        (cache / file.name).write_bytes(file.read_bytes())
     return cache
 
 
@@ -44,9 +46,9 @@ def test_the_pinned_list_names_jars_and_no_host():
 
 def test_cached_jars_ask_nobody(fetched, monkeypatch):
     monkeypatch.setattr(jars, "resolve", refuse)
-    paths = fetch_jars(JarSet.SPARK, fetched, java=Path("/no/java"))
+    *paths, compiled = fetch_jars(JarSet.SPARK, fetched, java=Path("/no/java"))
     assert [path.name for path in paths] == [jar.file_name for jar in pinned(JarSet.SPARK)]
-    assert all(path.is_file() for path in paths)
+    assert all(path.is_file() for path in (*paths, compiled))
 
 
 def test_a_damaged_and_a_missing_jar_are_fetched_again_and_no_other(fetched):
@@ -56,7 +58,7 @@ def test_a_damaged_and_a_missing_jar_are_fetched_again_and_no_other(fetched):
     damaged.write_bytes(b"not a jar")
     missing.unlink()
     calls = []
-    paths = fetch_jars(
+    *paths, compiled = fetch_jars(
         JarSet.SPARK, fetched, java=find_java(), progress=lambda done, total, name: calls.append((done, total, name))
     )
     assert all(jars.intact(path, jar) for path, jar in zip(paths, pinned(JarSet.SPARK), strict=True))
@@ -65,7 +67,7 @@ def test_a_damaged_and_a_missing_jar_are_fetched_again_and_no_other(fetched):
     assert calls[-1] == (2, 2, "")
     assert {name for _, _, name in calls} >= {"commons-pool2"}
     assert [done for done, _, _ in calls] == sorted(done for done, _, _ in calls)
-    assert sorted(path.name for path in fetched.iterdir()) == [home.name]
+    assert {path.name for path in fetched.iterdir()} == {home.name, compiled.name, f"{compiled.stem}.sha256"}
 
 
 def test_a_registry_that_does_not_answer_leaves_no_trace(tmp_path):

@@ -1,7 +1,6 @@
 """One tick: records in, changes staged in the store. Kafka and the clock are outside it.
 
-A tick is a function of its inputs and of the committed store. It runs again from the start, with nothing staged, when
-the records of a topic spell a JSON name in a way that the decoder does not know yet.
+A tick is a function of its inputs and of the committed store.
 """
 
 from collections.abc import Mapping
@@ -29,7 +28,7 @@ from holdfast.runtime.program import (
     UpsertWindows,
 )
 from holdfast.runtime.record_decoder import RecordDecoder
-from holdfast.runtime.serdes.decoder import GOOD, UNDECODABLE, UNKNOWN_SPELLING
+from holdfast.runtime.serdes.decoder import GOOD, UNDECODABLE
 from holdfast.runtime.spark.engine import RECORDS, Engine, Failure, Round
 from holdfast.runtime.spark.views import topic_view
 from holdfast.runtime.store.port import SqlReader, StateMerge, StateView, Store, TickStage
@@ -46,16 +45,12 @@ LOGGED_PER_TICK = 1_000
 PlannedStage = tuple[Program, int]
 
 
-class UnknownSpelling(Exception):
-    """A topic has JSON names in new spellings; the tick must run again."""
-
-
 class TickStore(Store, SqlReader, Protocol):
     """What a tick needs of a store."""
 
 
 class Ticker:
-    """Runs ticks. Between ticks it keeps no state but the spellings that the decoder has learned."""
+    """Runs ticks. It has no state between them."""
 
     def __init__(self, engine: Engine, store: TickStore, decoder: RecordDecoder) -> None:
         self._engine = engine
@@ -75,18 +70,15 @@ class Ticker:
 
         With `isolate`, each query runs in a job of its own, and one during which Spark's process ends fails.
         """
-        while True:
-            stage = self._store.stage()
-            run = _Run(self._engine, dataflow, queries, inputs, stage, self._store, self._decoder, isolate)
-            try:
-                if inserted is not None:
-                    run.insert(inserted)
-                return stage, run.run()
-            except UnknownSpelling:
-                stage.abandon()
-            except BaseException:
-                stage.abandon()
-                raise
+        stage = self._store.stage()
+        run = _Run(self._engine, dataflow, queries, inputs, stage, self._store, self._decoder, isolate)
+        try:
+            if inserted is not None:
+                run.insert(inserted)
+            return stage, run.run()
+        except BaseException:
+            stage.abandon()
+            raise
 
 
 class _Run:
@@ -274,7 +266,7 @@ class _Run:
     # -- rows that are not processed -----------------------------------------------------------------
 
     def _without_bad(self, program: Program, index: int, rows: pa.Table) -> pa.Table:
-        """The good rows. Unknown spellings end the run; skipped rows are counted, undecodable records logged later."""
+        """The good rows. Skipped rows are counted, undecodable records logged later."""
         if col.BAD not in rows.column_names:
             return rows
         bad = rows.column(col.BAD)
@@ -285,14 +277,9 @@ class _Run:
         return rows.drop_columns([name for name in (col.BAD, col.SKIPPED) if name in rows.column_names])
 
     def _note_undecodable(self, stage: Stage, found: frozenset[int]) -> None:
-        if found.isdisjoint((UNDECODABLE, UNKNOWN_SPELLING)):
-            return
-        for source in (i for i in stage.inputs if isinstance(i, TopicInput) and i.topic in self.inputs.topics):
-            if UNKNOWN_SPELLING in found:
-                self.decoder.learn(source, self.inputs.topics[source.topic])
-            self.undecodable[source.view] = source
-        if UNKNOWN_SPELLING in found:
-            raise UnknownSpelling
+        if UNDECODABLE in found:
+            sources = (i for i in stage.inputs if isinstance(i, TopicInput) and i.topic in self.inputs.topics)
+            self.undecodable.update((source.view, source) for source in sources)
 
     def _without_late(self, program: Program, index: int, rows: pa.Table) -> pa.Table:
         """Count the late rows, and drop the column that marks them."""

@@ -31,7 +31,12 @@ def run(service: Service, sql: str, properties: Mapping[str, str] | None = None)
 
 def rows(service: Service, table: str) -> set[tuple[Any, ...]]:
     """The rows of a table; none while it is being built."""
-    bound = bind(next(iter(statements(f"SELECT * FROM {table};"))).statement, service.catalog, {})
+    return pulled(service, f"SELECT * FROM {table};")
+
+
+def pulled(service: Service, sql: str) -> set[tuple[Any, ...]]:
+    """The rows of a pull query over one table; none while that is being built."""
+    bound = bind(next(iter(statements(sql))).statement, service.catalog, {})
     assert isinstance(bound, BoundSelect)
     try:
         return {tuple(row.values()) for row in service.pull(bound).rows.to_pylist()}

@@ -21,7 +21,7 @@ from holdfast.kafka.partitioner import partition_for
 from holdfast.kafka.port import Fenced
 from holdfast.kafka.records import Partition
 from holdfast.names import QueryId, StoreId
-from holdfast.runtime.plan.windows import WindowInfo, WindowType
+from holdfast.runtime.plan.windows import WindowInfo, WindowTopic, WindowType
 from holdfast.runtime.store.memory.store import MemoryStore
 from holdfast.runtime.store.port import EndOffset, Time
 
@@ -166,7 +166,8 @@ def test_a_store_that_is_older_than_what_it_published_is_refused(world: Outboxes
 def test_a_windowed_record_is_in_the_partition_of_its_key(type_: WindowType, window: bytes) -> None:
     keys = [b"ann", b"bob", b"cay", None]
     records = pa.table({"key": [None if key is None else key + window for key in keys]})
-    sink: Any = SimpleNamespace(topic=A, encoder=SimpleNamespace(window=WindowInfo(type=type_)))
+    encoder = SimpleNamespace(window=WindowInfo(type=type_), window_topic=WindowTopic.TOPIC)
+    sink: Any = SimpleNamespace(topic=A, encoder=encoder)
     admin: Any = SimpleNamespace(describe=lambda topics: {t: SimpleNamespace(name=t, partitions=5) for t in topics})
     reader = OutboxReader(MemoryStore(), admin, dict, dict, {})  # type: ignore[arg-type]
     expected = [None if key is None else partition_for(key, 5) for key in keys]

@@ -16,7 +16,7 @@ from holdfast.app import Service
 from holdfast.kafka.librdkafka.admin import Admin
 from holdfast.kafka.port import TopicSpec
 from holdfast.names import TopicName
-from tests.coordinator.service_calls import rows, run, wait
+from tests.coordinator.service_calls import pulled, run, wait
 
 from .kafka_streams import KINDS, WindowedApplication, Windows, windowed_application
 from .topics import producer
@@ -74,7 +74,7 @@ def windowed_table(name: str, kind: str, topic: str, layout: str) -> str:
 
 
 def windows_of(service: Service, table: str) -> Windows:
-    found = rows(service, f"(SELECT k, WINDOWSTART AS s, WINDOWEND AS e, v FROM {table}) x")
+    found = pulled(service, f"SELECT k, WINDOWSTART, WINDOWEND, v FROM {table};")
     return {(key, start, end): value for key, start, end, value in found}
 
 

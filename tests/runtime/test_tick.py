@@ -62,20 +62,17 @@ def test_a_tick_of_a_topic_touches_only_the_queries_below_it(engine):
     driver.close()
 
 
-def test_a_reader_of_its_own_learns_spellings_and_leaves_out_what_is_bad(engine):
+def test_a_reader_of_its_own_leaves_out_what_is_bad(engine):
     driver = Driver(engine, SQL)
     source = driver.program("P").sources[0]
     values = [b'{"N": 1}', b'{"n": 2}', b"nonsense", None, b'{"unrelated": 3}']
     rows = [{"part": 0, "off": i, "ts": i, "key": b"a", "value": v} for i, v in enumerate(values)]
-    decoder = RecordDecoder(engine)
-    for _ in range(2):
-        decoded = decoder.decode(source, pa.Table.from_pylist(rows, schema=RECORDS)).sort_by("off")
-        assert decoded.select(["off", "k0", "c0"]).to_pylist() == [
-            {"off": 0, "k0": "a", "c0": 1},
-            {"off": 1, "k0": "a", "c0": 2},
-            {"off": 4, "k0": "a", "c0": None},
-        ]
-    assert decoder._spellings.get(TopicName("s"), frozenset()) <= {"N", "n"}
+    decoded = RecordDecoder(engine).decode(source, pa.Table.from_pylist(rows, schema=RECORDS)).sort_by("off")
+    assert decoded.select(["off", "k0", "c0"]).to_pylist() == [
+        {"off": 0, "k0": "a", "c0": 1},
+        {"off": 1, "k0": "a", "c0": 2},
+        {"off": 4, "k0": "a", "c0": None},
+    ]
     driver.close()
 
 

@@ -3,7 +3,7 @@
 A decoder reads a view of raw records (`part, off, ts, key, value, hdr`) and returns the key columns `k0..`, the value
 columns `c0..` with header columns last, `ts`, `part`, `off`, `hdr`, and `bad`:
 
-    0  decoded     1  cannot be decoded     2  has a JSON name in a spelling that the decoder does not know yet
+    0  decoded     1  cannot be decoded
 
 A row with `bad` > 0 has nulls in all columns and stays in the result until the end of a query's SQL, so that finding
 bad records needs no second pass. `tombstone` is true where the record has no value.
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.plan.formats import Formats
 from holdfast.runtime.plan.windows import WindowInfo, WindowTopic
-from holdfast.runtime.serdes.formats import FORMATS, format_of
+from holdfast.runtime.serdes.formats import format_of
 from holdfast.runtime.serdes.scalar_text import literal
 from holdfast.runtime.serdes.side import DecodedSide, DecodeFailure, record_sides
 from holdfast.runtime.serdes.window import WindowedKey
 from holdfast.types import Column, Schema
 
-GOOD, UNDECODABLE, UNKNOWN_SPELLING = 0, 1, 2
+GOOD, UNDECODABLE = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Decoder:
     window: WindowInfo | None = None
     window_topic: WindowTopic = WindowTopic.TOPIC
 
-    def sql(self, view: str, spellings: frozenset[str]) -> str:
-        """The SELECT that decodes the records of a view; `spellings` are JSON names seen so far."""
-        key, value = self._sides(spellings)
+    def sql(self, view: str) -> str:
+        """The SELECT that decodes the records of a view."""
+        key, value = self._sides()
         level, names = self._typed(view, key, value)
         bad = self._bad(key, value)
         level = f"SELECT part, off, ts, hdr, {value.absent} AS tombstone, {bad} AS bad{_list(names)} FROM ({level})"
@@ -66,21 +66,11 @@ class Decoder:
 
     def check(self) -> None:
         """Reject columns and formats that cannot be decoded, before reading any record."""
-        self.sql("records", frozenset())
+        self.sql("records")
 
-    def spellings_sql(self, view: str) -> str:
-        """The SELECT of the JSON names in a view's records that spell a name of the schema."""
-        sources = []
-        key, value = record_sides(self.schema, self.formats)
-        for side, source in ((value, view), (key, self._unwindowed(view)[0])):
-            format_ = FORMATS.get(side.info.format)
-            if format_ is not None and format_.names_sql is not None:
-                sources += format_.names_sql(side, source)
-        return " UNION ".join(sources)
-
-    def reason_sql(self, view: str, spellings: frozenset[str], limit: int) -> str:
+    def reason_sql(self, view: str, limit: int) -> str:
         """The SELECT of the records that cannot be decoded: position, raw bytes, the reason and the total."""
-        key, value = self._sides(spellings)
+        key, value = self._sides()
         level, _ = self._typed(view, key, value)
         bad = f"SELECT * FROM (SELECT *, {self._bad(key, value)} AS bad FROM ({level})) WHERE bad = {UNDECODABLE}"
         reasons = f"SELECT part AS p, off AS o, {self._reason(key, value)} AS reason FROM ({bad})"
@@ -89,9 +79,9 @@ class Decoder:
             f"JOIN ({reasons}) ON part = p AND off = o ORDER BY part, off LIMIT {limit}"
         )
 
-    def _sides(self, seen: frozenset[str]) -> tuple[DecodedSide, DecodedSide]:
+    def _sides(self) -> tuple[DecodedSide, DecodedSide]:
         key, value = record_sides(self.schema, self.formats)
-        return format_of(key.info).decode(key, seen), format_of(value.info).decode(value, seen)
+        return format_of(key.info).decode(key), format_of(value.info).decode(value)
 
     @property
     def _windowed_key(self) -> WindowedKey | None:
@@ -141,10 +131,7 @@ class Decoder:
         failed += [failure.when for failure in self._window_failures()]
         if self.keyed:
             failed.append(self._keyless)
-        unknown = [f"(NOT {side.absent} AND {side.unknown_spelling})" for side in (key, value) if side.unknown_spelling]
-        whens = [f"WHEN {' OR '.join(unknown)} THEN {UNKNOWN_SPELLING}"] if unknown else []
-        whens += [f"WHEN {' OR '.join(failed)} THEN {UNDECODABLE}"] if failed else []
-        return f"CASE {' '.join(whens)} ELSE {GOOD} END" if whens else str(GOOD)
+        return f"IF({' OR '.join(failed)}, {UNDECODABLE}, {GOOD})" if failed else str(GOOD)
 
 
 def _header(column: Column) -> str:

@@ -15,8 +15,8 @@ from holdfast.runtime.serdes.delimited import dialect as delimited
 from holdfast.runtime.serdes.delimited.decode import decode_delimited
 from holdfast.runtime.serdes.delimited.encode import delimited_sql
 from holdfast.runtime.serdes.json import values as json
-from holdfast.runtime.serdes.json.decode import decode_json, names_sql
 from holdfast.runtime.serdes.json.encode import json_sql
+from holdfast.runtime.serdes.json.native import decode_json
 from holdfast.runtime.serdes.side import DecodedSide, RecordSide
 from holdfast.runtime.store.port import SqlReader
 from holdfast.types import Column, SqlType
@@ -33,15 +33,13 @@ class SerdeFormat:
     """Whether it supports a column of a type."""
     check: Callable[[Sequence[Column], FormatInfo], None]
     """Refuses columns and properties of a stored plan that it does not support."""
-    decode: Callable[[RecordSide, frozenset[str]], DecodedSide]
-    """Bytes to columns, as Spark SQL; the set contains the spellings of names seen in the topic."""
+    decode: Callable[[RecordSide], DecodedSide]
+    """Bytes to columns, as Spark SQL."""
     encode: Encode
     """Columns to bytes."""
     most_columns: int | None = None
     wrapping: tuple[SerdeFeature, ...] = ()
     """How it can write a single value; empty when there is no choice."""
-    names_sql: Callable[[RecordSide, str], list[str]] | None = None
-    """SELECTs of the names in a view's records, for a format whose names have several spellings."""
 
 
 def _as_text(sql: Callable[[RecordSide], str]) -> Encode:
@@ -71,7 +69,6 @@ FORMATS: Mapping[str, SerdeFormat] = {
             decode=decode_json,
             encode=_as_text(json_sql),
             wrapping=(SerdeFeature.WRAP_SINGLES, SerdeFeature.UNWRAP_SINGLES),
-            names_sql=names_sql,
         ),
         SerdeFormat(
             name="KAFKA",
@@ -86,7 +83,7 @@ FORMATS: Mapping[str, SerdeFormat] = {
             name="NONE",
             fits=lambda _: True,
             check=lambda _columns, _info: None,
-            decode=lambda side, _: DecodedSide(f"{side.raw} IS NULL", typed=("NULL",) * len(side.columns)),
+            decode=lambda side: DecodedSide(f"{side.raw} IS NULL", typed=("NULL",) * len(side.columns)),
             encode=lambda rows, _side, _reader: pa.nulls(rows.num_rows, pa.binary()),
             most_columns=0,
         ),

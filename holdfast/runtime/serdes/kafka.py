@@ -47,7 +47,7 @@ def check(columns: Sequence[Column], _info: FormatInfo) -> None:
             )
 
 
-def decode(side: RecordSide, _seen: frozenset[str]) -> DecodedSide:
+def decode(side: RecordSide) -> DecodedSide:
     """The decoding of a side that Kafka's serializers wrote."""
     absent = f"{side.raw} IS NULL"
     if not side.columns:

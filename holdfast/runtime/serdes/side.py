@@ -63,8 +63,8 @@ class DecodeFailure:
 class DecodedSide:
     """The Spark SQL that decodes a side, in levels: `parsed` once per record, `texts` over it, `typed` over the texts.
 
-    `failed` are the failures that it checks for, over all of these; `unknown_spelling` is true where the record has a
-    name in a spelling that is not known yet. Neither applies where `absent`: the record has no key or no value.
+    `failed` are the failures that it checks for, over all of these. They do not apply where `absent`: the record has no
+    key or no value.
     """
 
     absent: str
@@ -72,7 +72,6 @@ class DecodedSide:
     texts: tuple[tuple[str, str], ...] = ()
     typed: tuple[str, ...] = ()
     failed: tuple[DecodeFailure, ...] = ()
-    unknown_spelling: str | None = None
 
 
 def not_decoded(texts: Sequence[str], side: RecordSide) -> list[DecodeFailure]:

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from holdfast import class_archive
 from holdfast.config import SPARK_SUBMIT_OPTIONS, spark_submit_options
 from holdfast.errors import SparkEnded
+from holdfast.runtime.serdes.native import CATALOG
 from holdfast.runtime.spark.warmup import WarmUp
 
 log = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ LARGE = {
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
 }
 CONTEXT = {
+    f"spark.sql.catalog.{CATALOG}": "holdfast.functions.Functions",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "1g",

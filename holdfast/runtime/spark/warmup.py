@@ -77,7 +77,7 @@ def records(n: int) -> pa.Table:
 
 def job(n: int) -> Job:
     """The job of a tick with one filtered stream and one aggregated table; a different one for each `n`."""
-    decoded = Decoder(SCHEMA, FORMATS).sql("warm_records", frozenset())
+    decoded = Decoder(SCHEMA, FORMATS).sql("warm_records")
     filtered = f"SELECT *, NOT tombstone AS present FROM warm_decoded WHERE bad > 0 OR (coalesce(c0 > -{n}, false))"
     rows = f"SELECT 0 AS tag, k0, c0, ts, bad FROM ({filtered})"
     groups = f"SELECT 1 AS tag, k0, count(*) AS n, max(ts) AS ts, max(bad) AS bad FROM ({filtered}) GROUP BY k0"

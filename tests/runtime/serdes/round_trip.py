@@ -43,7 +43,7 @@ def records(values: Sequence[bytes | None], keys: Sequence[bytes | None] = ()) -
 def decode(engine: Engine, decoder: Decoder, values: Sequence[bytes | None], keys: Sequence[bytes | None] = ()):
     """The decoded rows in the order of the records, including bad ones."""
     inputs = Round({"records": records(values, keys)}, {})
-    return engine.select(decoder.sql("records", frozenset()), inputs).sort_by("off")
+    return engine.select(decoder.sql("records"), inputs).sort_by("off")
 
 
 def encode(reader: SqlReader, encoder: Encoder, **columns: pa.Array | pa.ChunkedArray) -> pa.Table:

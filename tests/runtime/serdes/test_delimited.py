@@ -162,7 +162,7 @@ def test_nested_types_are_refused(type_):
     with pytest.raises(NotSupported, match='the DELIMITED format cannot hold column "A"'):
         Encoder(values_of(A=type_), LINES).check()
     with pytest.raises(NotSupported, match='the DELIMITED format cannot hold column "A"'):
-        Decoder(values_of(A=type_), LINES).sql("records", frozenset())
+        Decoder(values_of(A=type_), LINES).sql("records")
 
 
 @pytest.mark.parametrize("own", ['"', "<~>", "\n"])

@@ -183,12 +183,12 @@ def test_what_json_cannot_hold_is_refused():
     with pytest.raises(NotSupported, match="only MAPs with STRING keys"):
         Encoder(numbered, JSON).check()
     with pytest.raises(NotSupported, match="only MAPs with STRING keys"):
-        Decoder(numbered, JSON).sql("records", frozenset())
+        Decoder(numbered, JSON).sql("records")
 
 
 @pytest.mark.parametrize("name", ["AVRO", "PROTOBUF", "PROTOBUF_NOSR", "JSON_SR"])
 def test_formats_with_a_schema_registry_are_refused(name):
     with pytest.raises(NotSupported, match=f"format {name} is not supported"):
-        Decoder(values_of(A=Scalar.INTEGER), formats("NONE", name)).sql("records", frozenset())
+        Decoder(values_of(A=Scalar.INTEGER), formats("NONE", name)).sql("records")
     with pytest.raises(NotSupported, match=f"format {name} is not supported"):
         Encoder(values_of(A=Scalar.INTEGER), formats(name, "JSON")).check()

@@ -122,15 +122,14 @@ def test_names_inside_are_found_in_every_spelling_that_records_use(engine):
     ]
     source = TopicInput(TopicName("t"), Decoder(schema, JSON), "v")
     reader = RecordDecoder(engine)
-    for _ in range(2):
-        rows = reader.decode(source, records(values)).sort_by("off").select(["c0", "c1", "c2"]).to_pylist()
-        assert [tuple(row.values()) for row in rows] == [
-            ([{"f0": 1, "f1": 2}], None, None),
-            ([{"f0": 1, "f1": None}, {"f0": 3, "f1": None}], None, None),
-            (None, {"f0": {"f0": 5, "f1": None}}, None),
-            (None, {"f0": {"f0": 6, "f1": None}}, '"FiRSt": 1'),
-            (None, {"f0": None}, None),
-        ]
+    rows = reader.decode(source, records(values)).sort_by("off").select(["c0", "c1", "c2"]).to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        ([{"f0": 1, "f1": 2}], None, None),
+        ([{"f0": 1, "f1": None}, {"f0": 3, "f1": None}], None, None),
+        (None, {"f0": {"f0": 5, "f1": None}}, None),
+        (None, {"f0": {"f0": 6, "f1": None}}, '"FiRSt": 1'),
+        (None, {"f0": None}, None),
+    ]
 
 
 def test_names_of_fields_are_what_json_needs(engine, reader):

@@ -68,4 +68,4 @@ def test_other_types_are_refused(type_):
 
 def test_several_columns_are_refused():
     with pytest.raises(NotSupported, match="the KAFKA format supports only a single column"):
-        Decoder(values_of(A=Scalar.INTEGER, B=Scalar.INTEGER), KAFKA).sql("records", frozenset())
+        Decoder(values_of(A=Scalar.INTEGER, B=Scalar.INTEGER), KAFKA).sql("records")

@@ -25,7 +25,7 @@ def check(engine: Engine, decoder: Decoder, reasons: Mapping[tuple[bytes | None,
     """Records, by key and value, are all undecodable, each for its reason."""
     keys, values = zip(*reasons, strict=True)
     inputs = Round({"records": records(values, keys)}, {})
-    found = engine.select(decoder.reason_sql("records", frozenset(), 100), inputs).sort_by("off")
+    found = engine.select(decoder.reason_sql("records", 100), inputs).sort_by("off")
     rows = {(row["key"], row["value"]): row["reason"] for row in found.to_pylist()}
     assert rows == dict(reasons)
     assert found.column("total").unique().to_pylist() == [len(reasons)]

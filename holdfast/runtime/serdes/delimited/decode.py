@@ -8,7 +8,7 @@ from holdfast.runtime.serdes.side import DecodedSide, DecodeFailure, RecordSide,
 from holdfast.types import Decimal, Scalar, SqlType
 
 
-def decode_delimited(side: RecordSide, _seen: frozenset[str]) -> DecodedSide:
+def decode_delimited(side: RecordSide) -> DecodedSide:
     """The decoding of delimited keys or values.
 
     Each field is matched together with the delimiter before it, so that an empty field matches too. A delimiter is

@@ -1,38 +1,24 @@
-"""JSON records to typed columns."""
+"""JSON records to typed columns as Spark SQL, `from_json` and casts: the reference of the native function."""
 
 from collections.abc import Sequence
-from itertools import chain
 
-from holdfast.runtime.serdes.json import values
-from holdfast.runtime.serdes.json.names import (
-    field_names,
-    has_unknown,
-    nested_names,
-    spellings,
-    top_level_names,
-)
-from holdfast.runtime.serdes.json.parse import (
-    CORRUPT,
-    UNWRAPPED,
-    field_sql,
-    parse_sql,
-    quote_fractions,
-    text_sql,
-)
 from holdfast.runtime.serdes.scalar_text import literal
 from holdfast.runtime.serdes.side import DecodedSide, DecodeFailure, RecordSide, not_decoded, unreadable
 from holdfast.types import Column, Scalar, is_scalar
+
+from . import values
+from .names import spellings
+from .parse import CORRUPT, UNWRAPPED, field_sql, parse_sql, quote_fractions, text_sql
 
 NULL = "X'6E756C6C'"
 
 
 def decode_json(side: RecordSide, seen: frozenset[str]) -> DecodedSide:
-    """The decoding of JSON keys or values."""
+    """The decoding of JSON keys or values; `seen` are the names in the records."""
     columns, raw, prefix, unwrapped = side.columns, side.raw, side.prefix, side.unwrapped
     absent = f"({raw} IS NULL OR {raw} = {NULL})"
     if not columns:
         return DecodedSide(absent)
-    values.check(columns, side.info)
     parsed, names = f"{prefix}j", [f"{prefix}t{i}" for i in range(len(columns))]
     spelled = [[UNWRAPPED]] if unwrapped else spellings([c.name for c in columns], seen)
     text = text_sql(raw, unwrapped=unwrapped)
@@ -49,15 +35,7 @@ def decode_json(side: RecordSide, seen: frozenset[str]) -> DecodedSide:
             DecodeFailure(_corrupt(raw, parsed), _reason(raw, text, spelled, columns, seen, unwrapped=unwrapped)),
             *_invalid_values(names, side, seen),
         ),
-        unknown_spelling=_unknown_spelling(raw, names, columns, spelled, seen, unwrapped=unwrapped),
     )
-
-
-def names_sql(side: RecordSide, view: str) -> list[str]:
-    """The SELECTs of the names in a view's records that spell a column or a field."""
-    top_level = None if side.unwrapped else top_level_names(side.raw, side.columns)
-    found = [top_level, nested_names(side.raw, side.columns)]
-    return [f"SELECT DISTINCT explode({names}) AS name FROM {view}" for names in found if names]
 
 
 def _exact_sql(field: str, text: str, names: Sequence[str], column: Column, seen: frozenset[str]) -> str:
@@ -108,25 +86,3 @@ def _invalid_values(names: Sequence[str], side: RecordSide, seen: frozenset[str]
             condition = values.anywhere(name, column.type, values.failed, seen)
             found += [DecodeFailure(condition, unreadable(column))] if condition else []
     return found
-
-
-def _unknown_spelling(
-    raw: str,
-    names: Sequence[str],
-    columns: Sequence[Column],
-    spelled: Sequence[Sequence[str]],
-    seen: frozenset[str],
-    *,
-    unwrapped: bool,
-) -> str | None:
-    known = {*seen, *chain(*spelled), *chain(*spellings(list(field_names(c.type for c in columns)), seen))}
-    top_level = None if unwrapped else top_level_names(raw, columns)
-    nested = nested_names(raw, columns)
-    conditions = []
-    if top_level:
-        missing = values.either(f"{name} IS NULL" for name in names)
-        conditions.append(f"({missing} AND {has_unknown(top_level, known)})")
-    if nested:
-        missing = values.either(values.has_missing_field(n, c.type, seen) for n, c in zip(names, columns, strict=True))
-        conditions.append(f"({missing} AND {has_unknown(nested, known)})")
-    return values.either(conditions)

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from holdfast.runtime.serdes.json.names import spellings
 from holdfast.runtime.serdes.scalar_text import is_wide, literal, wider
 from holdfast.types import Array, Column, Decimal, Map, Scalar, SqlType, Struct
+
+from .names import spellings
 
 CORRUPT = "__holdfast_corrupt__"
 UNWRAPPED = "v"
