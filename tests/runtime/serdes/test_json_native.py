@@ -11,7 +11,7 @@ from laws import slow_law
 from holdfast.runtime.plan.formats import FormatInfo
 from holdfast.runtime.serdes.json.native import decode_json
 from holdfast.runtime.serdes.side import DecodedSide, RecordSide
-from holdfast.runtime.spark.engine import Engine, Round
+from holdfast.runtime.spark.engine import LOCAL_ROWS, Engine, Round
 from holdfast.types import Array, Column, Decimal, Map, Scalar, SqlType, Struct, StructField
 
 from .json_sql.decode import decode_json as decode_sql
@@ -174,3 +174,9 @@ def test_each_value_of_each_type_is_decoded_as_by_sql(engine, column):
     values = [*NUMBERS, *TEXTS, *NESTED, "true", "false", "null", "nul", "'x'", ""]
     check_same(engine, (column,), [f'{{"{column.name}":{value}}}'.encode() for value in values])
     check_same(engine, (column,), [value.encode() for value in values], unwrapped=True)
+
+
+def test_generated_code_decodes_the_same(engine):
+    """More rows than this run with generated code, in tasks that have a copy of the function."""
+    every = [f'{{"{c.name}":{v}}}'.encode() for c in COLUMNS for v in (*NUMBERS, *TEXTS, *NESTED, "true", "null")]
+    check_same(engine, COLUMNS, every * (LOCAL_ROWS // len(every) + 1))

@@ -8,6 +8,8 @@ public final class CompileSources {
         Compiler compiler = new Compiler();
         compiler.setClassPath(files(System.getProperty("java.class.path").split(File.pathSeparator), 0));
         compiler.setEncoding(StandardCharsets.UTF_8);
+        compiler.setDebugSource(true);
+        compiler.setDebugLines(true);
         compiler.setDestinationDirectory(new File(arguments[0]), false);
         compiler.compile(files(arguments, 1));
     }

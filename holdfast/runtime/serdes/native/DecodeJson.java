@@ -44,23 +44,14 @@ public final class DecodeJson implements UnboundFunction, ScalarFunction, Serial
     private static final byte[] BEFORE = {'{', '"', 'v', '"', ':'};
 
     private final String specification;
-    private transient JsonNames names;
-    private transient JsonNode columns;
-    private transient String side;
-    private transient boolean wrapped;
-    private transient StructType schema;
+    private final transient JsonNames names;
+    private final transient JsonNode columns;
+    private final transient String side;
+    private final transient boolean wrapped;
+    private final transient StructType schema;
 
     public DecodeJson(String specification) {
         this.specification = specification;
-        prepare();
-    }
-
-    private void readObject(java.io.ObjectInputStream in) throws IOException, ClassNotFoundException {
-        in.defaultReadObject();
-        prepare();
-    }
-
-    private void prepare() {
         JsonNode found;
         try {
             found = (JsonNode) new ObjectMapper().readTree(specification);
@@ -72,6 +63,11 @@ public final class DecodeJson implements UnboundFunction, ScalarFunction, Serial
         side = found.get("side").asText();
         wrapped = found.get("wrapped").asBoolean();
         schema = StructType.fromDDL(found.get("schema").asText());
+    }
+
+    /** A copy that has been sent to an executor parses the specification again. */
+    Object readResolve() {
+        return new DecodeJson(specification);
     }
 
     public BoundFunction bind(StructType arguments) {
