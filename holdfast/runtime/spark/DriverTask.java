@@ -17,7 +17,10 @@ import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.AttributeMap$;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Repartition;
 import org.apache.spark.sql.catalyst.plans.logical.Statistics;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
 import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.classic.Dataset;
@@ -51,6 +54,11 @@ public final class DriverTask {
         Rows rows = new Rows(session.sparkContext(), (StructType) StructType.fromJson(schema), null);
         inputs.add(rows);
         return rows.frame(session);
+    }
+
+    /** The same frame, with each of its unions in one partition: what needs all rows of a group then has them. */
+    public Dataset inOnePartition(SparkSession session, Dataset frame) {
+        return Dataset.ofRows(session, (LogicalPlan) frame.queryExecution().analyzed().transformUp(new MergeUnions()));
     }
 
     /** The frame to use instead of another one so that its rows are computed once per run. */
@@ -122,6 +130,16 @@ public final class DriverTask {
             out.write(batch);
         }
         return bytes.toByteArray();
+    }
+
+    private static final class MergeUnions extends scala.runtime.AbstractPartialFunction {
+        public boolean isDefinedAt(Object plan) {
+            return plan instanceof Union;
+        }
+
+        public Object applyOrElse(Object plan, scala.Function1 otherwise) {
+            return isDefinedAt(plan) ? new Repartition(1, false, (LogicalPlan) plan) : otherwise.apply(plan);
+        }
     }
 
     /** A leaf of a plan, with different rows in each run. */

@@ -54,6 +54,10 @@ class DriverTask:
         self._inputs.append(to_arrow_schema(spark_schema))
         return DataFrame(self._task.input(self._session._jsparkSession, spark_schema.json()), self._session)
 
+    def in_one_partition(self, frame: DataFrame) -> DataFrame:
+        """The same frame without exchanges between its unions and what groups, sorts or joins their rows."""
+        return DataFrame(self._task.inOnePartition(self._session._jsparkSession, frame._jdf), self._session)
+
     def share(self, frame: DataFrame) -> DataFrame:
         """The frame to use instead of `frame` so that its rows are computed once per run."""
         return DataFrame(self._task.share(self._session._jsparkSession, frame._jdf), self._session)

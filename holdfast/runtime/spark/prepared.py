@@ -112,13 +112,13 @@ class PreparedJobs:
                 for view, schema in job.schemas:
                     task.input(schema).createOrReplaceTempView(view)
                 for view, sql in job.derived:
-                    frame = self._session.sql(sql)
+                    frame = task.in_one_partition(self._session.sql(sql))
                     if job.uses(view) > 1:
                         if not _is_repeatable(frame):
                             return None
                         frame = task.share(frame)
                     frame.createOrReplaceTempView(view)
-                frame = self._session.sql(job.sql).coalesce(1)
+                frame = task.in_one_partition(self._session.sql(job.sql).coalesce(1))
             finally:
                 for view in (*job.views, *(view for view, _ in job.derived)):
                     self._session.catalog.dropTempView(view)

@@ -54,6 +54,8 @@ SMALL = {
     "spark.sql.shuffle.partitions": "1",
     # A small input is in one partition, so that no join needs an exchange, which a prepared job cannot have.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
+    # Spark's estimate of the size of a join is the product of its inputs; it would add an exchange for that.
+    "spark.sql.maxSinglePartitionBytes": str(2**62),
     "spark.sql.leafNodeDefaultParallelism": "1",
 }
 LARGE = {
