@@ -169,10 +169,28 @@ class UpsertWindows:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpiringWindows:
+    """When the time windows of a state are removed: `retention` milliseconds after their start, the last key column
+    but one.
+
+    `clock` is the state of stream time. The time of a window is that of its partition, in the value column `partition`
+    of `layout`, or, if the rows of a key can be in several partitions (None), the greatest of all.
+    """
+
+    layout: Layout
+    clock: StateId
+    retention: int
+    size: int
+    advance: int
+    partition: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class MergeInto:
     """Merge the rows, partial aggregates, into a state, in the order of the column `order` if there is one.
 
-    With `projection`, the store itself computes the result and writes it to `collection`.
+    With `projection`, the store itself computes the result and writes it to `collection`. With `expiry`, the rows are
+    windows, which are removed in the tick in which they expire.
     """
 
     state: StateId
@@ -180,6 +198,7 @@ class MergeInto:
     projection: StateProjection | None = None
     collection: CollectionId | None = None
     order: str | None = None
+    expiry: ExpiringWindows | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ the records of a topic spell a JSON name in a way that the decoder does not know
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -14,10 +15,12 @@ from holdfast.errors import HoldfastError, SparkRestarted
 from holdfast.names import ObjectName, QueryId
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.dataflow import Dataflow
+from holdfast.runtime.expiring_windows import ExpiringMerge
 from holdfast.runtime.outcome import Late, Outcome, Undecodable
 from holdfast.runtime.program import (
     Append,
     Emit,
+    ExpiringWindows,
     MergeInto,
     MergeWindows,
     Program,
@@ -35,8 +38,8 @@ from holdfast.runtime.spark.views import topic_view
 from holdfast.runtime.store.port import SqlReader, StateMerge, StateView, Store, TickStage
 from holdfast.runtime.tick_inputs import InsertedRows, TickInputs
 from holdfast.runtime.tick_rows import TickRows
+from holdfast.runtime.window_expiry import WindowExpiry, dropped_sql, misfits_sql
 from holdfast.runtime.window_merge import WindowMerge
-from holdfast.runtime.window_retention import WindowRetention, dropped_sql, misfits_sql
 
 IDLE_STAGES = 3
 """Stages without rows that a job may include per stage with rows, so that a prepared job can be reused."""
@@ -44,6 +47,7 @@ LOGGED_PER_TICK = 1_000
 """Undecodable records of one topic and tick that the processing log shows in full; all are counted."""
 
 PlannedStage = tuple[Program, int]
+PlannedMerge = tuple[Program, int, StateMerge]
 
 
 class UnknownSpelling(Exception):
@@ -105,6 +109,8 @@ class _Run:
         self.reader, self.decoder, self.isolate = reader, decoder, isolate
         self.rows = TickRows(dataflow, inputs, stage, decoder)
         self.undecodable: dict[str, TopicInput] = {}
+        self.passed: dict[QueryId, pa.Table] = {}
+        """The windows that the tick has changed and passed: the sink topic gets them, the table does not."""
         self.outcome = Outcome()
 
     def insert(self, inserted: InsertedRows) -> None:
@@ -138,7 +144,7 @@ class _Run:
             chosen, views = planned, self.rows.views(planned)
         run = self.engine.run_isolated if self.isolate else self.engine.run
         results = run([p.stages[i].fragment for p, i in chosen], views)
-        merges: list[tuple[Program, int, StateMerge]] = []
+        merges: list[PlannedMerge] = []
         window_merges: list[tuple[Program, int, MergeWindows, pa.Table]] = []
         for (program, index), rows in zip(chosen, results, strict=True):
             if (program.query, index) not in ready or program.query in self.outcome.failed:
@@ -192,7 +198,7 @@ class _Run:
             case Upsert(collection=collection, order=order):
                 if order:
                     rows = rows.sort_by([(name, "ascending") for name in order])
-                self.stage.upsert(program.query, collection, rows)
+                self.stage.upsert(program.query, collection, self._without_passed(program, rows))
                 self._pass_on(program)
             case UpsertWindows():
                 self._upsert_windows(program, index, action, rows)
@@ -200,7 +206,7 @@ class _Run:
 
     def _upsert_windows(self, program: Program, index: int, action: UpsertWindows, rows: pa.Table) -> None:
         source = _topic_of(program.stages[index])
-        retention = WindowRetention(program.query, action, self.stage, self.reader)
+        retention = WindowExpiry(program.query, action, self.stage, self.reader)
         records = Round({topic_view(source.topic): self.inputs.topics[source.topic]}, {})
         if rows.num_rows:
             observed = retention.run(rows)
@@ -212,8 +218,14 @@ class _Run:
             (counted,) = self.engine.select(misfits_sql(action, topic_view(source.topic)), records).to_pylist()
             retention.check_layout(source.topic, counted["records"], counted["misfits"])
 
-    def _merge(self, merges: list[tuple[Program, int, StateMerge]]) -> None:
+    def _merge(self, merges: list[PlannedMerge]) -> None:
         """Merge all at once: several merges of the same shape cost the store little more than one."""
+        expiring = [merge for merge in merges if _expiry(merge) is not None]
+        self._merge_all([merge for merge in merges if _expiry(merge) is None])
+        # After the others: they move the clocks by which windows expire.
+        self._merge_all([merge for each in expiring if (merge := self._expire(*each)) is not None])
+
+    def _merge_all(self, merges: list[PlannedMerge]) -> None:
         merges = [merge for merge in merges if merge[0].query not in self.outcome.failed]
         failures = self.stage.merge([merging for _, _, merging in merges]) if merges else {}
         for program, index, merging in merges:
@@ -223,9 +235,55 @@ class _Run:
             self.outcome.touched.add(program.query)
             self.rows.merged.add(merging.state)
             if program.reads_saved(index):
-                self.rows.saved[program.query, index] = self.stage.state_delta(merging.state)
+                self.rows.saved[program.query, index] = self._changed(program, self.stage.state_delta(merging.state))
             if merging.view is not None:
                 self._pass_on(program)
+
+    def _expire(self, program: Program, index: int, merging: StateMerge) -> PlannedMerge | None:
+        """The merge without the windows that the tick passes; the sink topic gets their last results."""
+        action = program.stages[index].action
+        assert isinstance(action, MergeInto)
+        assert action.expiry is not None
+        if program.query in self.outcome.failed or action.expiry.clock not in self.rows.merged:
+            return None
+        windows = ExpiringMerge(action, action.expiry, self.stage, self.reader)
+        try:
+            expired = windows.run(merging.partials)
+            if expired.passed.num_rows and program.sink is not None:
+                if action.projection is None:
+                    self.passed[program.query] = expired.passed
+                else:
+                    self.stage.enqueue(program.query, windows.shown(expired.passed, action.projection))
+        except HoldfastError as error:
+            self._fail(program.query, str(error))
+            return None
+        return program, index, replace(merging, partials=expired.partials, expired=expired.keys)
+
+    def _changed(self, program: Program, delta: pa.Table) -> pa.Table:
+        """The delta of a state with the windows that the tick passes, as they were last."""
+        passed = self.passed.get(program.query)
+        if passed is None:
+            return delta
+        return pa.concat_tables([delta.filter(pc.invert(self._is_among(delta, passed))), passed])
+
+    def _without_passed(self, program: Program, rows: pa.Table) -> pa.Table:
+        """The rows of a table; those of windows that the tick passes are deletes, after the sink topic got them."""
+        passed = self.passed.get(program.query)
+        if passed is None:
+            return rows
+        is_passed = self._is_among(rows, passed)
+        if program.sink is not None:
+            self.stage.enqueue(program.query, rows.filter(pc.and_(is_passed, rows.column(col.PRESENT))))
+        present = pc.and_(rows.column(col.PRESENT), pc.invert(is_passed))
+        return rows.set_column(rows.schema.get_field_index(col.PRESENT), col.PRESENT, present)
+
+    def _is_among(self, rows: pa.Table, passed: pa.Table) -> pa.ChunkedArray:
+        """Whether each row has the key of a passed window."""
+        keys = [name for name in passed.column_names if name in rows.column_names and name[0] == "k"]
+        same = " AND ".join(f"p.{key} IS NOT DISTINCT FROM r.{key}" for key in keys)
+        sql = f"SELECT EXISTS (SELECT 1 FROM passed p WHERE {same}) AS found FROM arrived r"
+        tables = {"arrived": rows.select(keys), "passed": passed.select(keys)}
+        return self.reader.evaluate_over(sql, tables).column("found")
 
     def _merge_windows(self, program: Program, index: int, action: MergeWindows, partials: pa.Table) -> None:
         if program.query in self.outcome.failed or action.clock not in self.rows.merged:
@@ -233,11 +291,13 @@ class _Run:
         partials = partials.filter(pc.is_valid(partials.column(action.end)))
         try:
             times = self.stage.state_delta(action.clock)
-            delta = WindowMerge(program.query, action, self.stage, self.reader).run(partials, times)
+            delta, passed = WindowMerge(program.query, action, self.stage, self.reader).run(partials, times)
         except HoldfastError as error:
             self._fail(program.query, str(error))
             return
         self.outcome.touched.add(program.query)
+        if passed.num_rows:
+            self.passed[program.query] = passed
         if delta.num_rows:
             self.rows.saved[program.query, index] = delta
 
@@ -318,6 +378,12 @@ def _topic_of(stage: Stage) -> TopicInput:
     (source,) = stage.inputs
     assert isinstance(source, TopicInput)
     return source
+
+
+def _expiry(merge: PlannedMerge) -> ExpiringWindows | None:
+    program, index, _ = merge
+    action = program.stages[index].action
+    return action.expiry if isinstance(action, MergeInto) else None
 
 
 def _state_merge(program: Program, action: MergeInto, rows: pa.Table) -> StateMerge:

@@ -61,7 +61,7 @@ class ReadyMerge:
     @property
     def rows(self) -> int:
         """How many rows it changes at most."""
-        return self.partials.num_rows + (0 if self.expired is None else self.expired.num_rows)
+        return sum(rows.num_rows for rows in (self.partials, self.expired) if rows is not None)
 
     @property
     def statement(self) -> object:

@@ -33,7 +33,7 @@ ObservedTimes = dict[int, int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class WindowRetention:
+class WindowExpiry:
     """One tick of the windows of one table."""
 
     query: QueryId
