@@ -102,9 +102,8 @@ def time_windows(builder: StageBuilder, step: StreamWindowedAggregate, collectio
     window, source = _window_of(step), grouped(builder, step)
     if source.window is not None or isinstance(window, SessionWindow):
         raise unbuildable(step)
-    timed = Timed(source)
+    timed, by_partition = Timed(source), _keeps_partition(builder, step.source)
     clock, before = _clock(builder, step, timed, collection)
-    by_partition = _keeps_partition(builder, step.source)
     return TimeWindows(window, clock, build_windows(window, timed, before), by_partition)
 
 
