@@ -141,9 +141,10 @@ class UpsertWindows:
     """Write the rows, one per key and window, to a collection that retains them as a window store does.
 
     `windows` is a state with an element for each window in the collection, `clock` one with the observed time of each
-    partition. `time` and `partition` are the columns of a row's window time and of its partition. A window is removed
-    when its time is `retention` milliseconds before the observed time. `misfit` is the condition that the key of a raw
-    record does not have the declared layout, `remedy` what to declare instead.
+    partition. `time` and `partition` are the columns of a row's window time and of its partition, `first` and `last`
+    those of the offsets of its first and last record. A window is removed when its time is `retention` milliseconds
+    before the observed time. `misfit` is the condition that the key of a raw record does not have the declared layout,
+    `remedy` what to declare instead.
     """
 
     collection: CollectionId
@@ -153,6 +154,8 @@ class UpsertWindows:
     clock_merge: Merge
     time: str
     partition: str
+    first: str
+    last: str
     retention: int
     misfit: str
     remedy: str

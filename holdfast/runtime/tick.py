@@ -11,7 +11,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.errors import HoldfastError, SparkRestarted
+from holdfast.errors import HoldfastError, JobTimeout, SparkRestarted
 from holdfast.names import ObjectName, QueryId
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.dataflow import Dataflow
@@ -33,12 +33,12 @@ from holdfast.runtime.program import (
 )
 from holdfast.runtime.record_decoder import RecordDecoder
 from holdfast.runtime.serdes.decoder import GOOD, UNDECODABLE, UNKNOWN_SPELLING
-from holdfast.runtime.spark.engine import RECORDS, Engine, Failure, Round
+from holdfast.runtime.spark.engine import ENDS_SPARK, RECORDS, Engine, Failure, Round, took_too_long
 from holdfast.runtime.spark.views import topic_view
 from holdfast.runtime.store.port import SqlReader, StateMerge, StateView, Store, TickStage
 from holdfast.runtime.tick_inputs import InsertedRows, TickInputs
 from holdfast.runtime.tick_rows import TickRows
-from holdfast.runtime.window_expiry import WindowExpiry, dropped_sql, misfits_sql
+from holdfast.runtime.window_expiry import OBSERVED, WindowExpiry, dropped_sql, misfits_sql
 from holdfast.runtime.window_merge import WindowMerge
 
 IDLE_STAGES = 3
@@ -166,14 +166,30 @@ class _Run:
                 case MergeWindows():
                     window_merges.append((program, index, action, good))
                 case _:
-                    try:
-                        self._apply(program, index, action, good)
-                    except HoldfastError as error:
-                        self._fail(program.query, str(error))
+                    self._try_apply(program, index, action, good)
         self._merge(merges)
         # After the merges: they move the clocks that close windows.
         for program, index, windows, partials in window_merges:
             self._merge_windows(program, index, windows, partials)
+
+    def _try_apply(
+        self,
+        program: Program,
+        index: int,
+        action: SaveRows | Append | Upsert | UpsertWindows | Put | Emit,
+        rows: pa.Table,
+    ) -> None:
+        """Apply an action, or fail its query. `SparkRestarted` if Spark's process ends in a job of the action."""
+        try:
+            self._apply(program, index, action, rows)
+        except SparkRestarted:
+            if not self.isolate:
+                raise
+            self._fail(program.query, ENDS_SPARK.reason)
+        except JobTimeout as error:
+            self._fail(program.query, took_too_long(error).reason)
+        except HoldfastError as error:
+            self._fail(program.query, str(error))
 
     def _apply(
         self,
@@ -206,17 +222,26 @@ class _Run:
 
     def _upsert_windows(self, program: Program, index: int, action: UpsertWindows, rows: pa.Table) -> None:
         source = _topic_of(program.stages[index])
-        retention = WindowExpiry(program.query, action, self.stage, self.reader)
+        windows = WindowExpiry(program.query, action, self.stage, self.reader)
         records = Round({topic_view(source.topic): self.inputs.topics[source.topic]}, {})
         if rows.num_rows:
-            observed = retention.run(rows)
-            if observed is not None:  # Only a tick that drops records runs a second job, which counts them.
-                dropped = self.engine.select(dropped_sql(action, self.decoder.sql(source), observed), records)
-                for row in dropped.to_pylist():
-                    self.outcome.late[program.object, row["part"]] = Late(row["late"], row["time"])
+            dropped = windows.run(rows, lambda observed: self._dropped(action, source, observed))
+            if dropped is not None:
+                self._count_dropped(program, dropped)
         elif source.view in self.undecodable:
             (counted,) = self.engine.select(misfits_sql(action, topic_view(source.topic)), records).to_pylist()
-            retention.check_layout(source.topic, counted["records"], counted["misfits"])
+            windows.check_layout(source.topic, counted["records"], counted["misfits"])
+
+    def _dropped(self, action: UpsertWindows, source: TopicInput, observed: pa.Table) -> pa.Table:
+        inputs = {topic_view(source.topic): self.inputs.topics[source.topic], OBSERVED: observed}
+        return self.engine.select(
+            dropped_sql(action, source.view), Round(inputs, {source.view: self.decoder.sql(source)})
+        )
+
+    def _count_dropped(self, program: Program, dropped: pa.Table) -> None:
+        totals = dropped.group_by(col.PARTITION).aggregate([(col.LATE, "sum"), ("time", "max")])
+        for row in totals.to_pylist():
+            self.outcome.late[program.object, row[col.PARTITION]] = Late(row[f"{col.LATE}_sum"], row["time_max"])
 
     def _merge(self, merges: list[PlannedMerge]) -> None:
         """Merge all at once: several merges of the same shape cost the store little more than one."""

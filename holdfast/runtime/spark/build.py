@@ -64,7 +64,7 @@ from holdfast.runtime.spark.builders.sink import (
     timestamp_of,
 )
 from holdfast.runtime.spark.builders.source import build_table_of_topic
-from holdfast.runtime.spark.builders.windowed_table import PARTITION_COLUMN, retain_windows
+from holdfast.runtime.spark.builders.windowed_table import WINDOW_COLUMNS, retain_windows
 from holdfast.runtime.spark.expression_compiler import ExpressionCompiler
 from holdfast.runtime.spark.record_positions import store_records
 from holdfast.runtime.spark.relation import Relation, StreamRelation, TableRelation
@@ -135,7 +135,7 @@ def build_table(
         stage = Stage((source,), build_table_of_topic(schema, source.view, timestamp, window), Upsert(collection))
         states: tuple[tuple[StateId, Layout], ...] = ()
     else:
-        fragment = build_table_of_topic(schema, source.view, timestamp, window, (PARTITION_COLUMN,))
+        fragment = build_table_of_topic(schema, source.view, timestamp, window, WINDOW_COLUMNS)
         action, states = retain_windows(query, collection, layout, window, store)
         stage = Stage((source,), fragment, action)
     return Program(
