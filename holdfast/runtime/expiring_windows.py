@@ -15,6 +15,7 @@ from holdfast.runtime import physical_columns as col
 from holdfast.runtime.expressions.physical import duckdb_type
 from holdfast.runtime.physical_columns import AFTER, BEFORE
 from holdfast.runtime.program import ExpiringWindows, MergeInto
+from holdfast.runtime.row_mask import row_mask
 from holdfast.runtime.store.port import Layout, SqlReader, StateProjection, TickStage
 from holdfast.runtime.store.schemas import delta_schema, expired_schema, fit, rows_schema
 
@@ -127,9 +128,10 @@ class ExpiringMerge:
         first = pc.min(partials.column(self.start)).as_py()
         if first is None or first > max((bound.upto for bound in bounds), default=first - 1):
             return partials.slice(0, 0), partials
-        sql = f"SELECT {self._is_passed('t', col.partial)} AS passed FROM partials t"
-        tables = {"partials": partials, "bounds": _table(bounds)}
-        passed = self.reader.evaluate_over(sql, tables).column("passed")
+        part = self.expiry.partition
+        columns = [self.start] if part is None else [self.start, col.partial(part)]
+        condition = self._is_passed("t", col.partial)
+        passed = row_mask(self.reader, partials, columns, condition, {"bounds": _table(bounds)})
         return partials.filter(passed), partials.filter(pc.invert(passed))
 
     def _is_passed(self, table: str, column: Callable[[int], str]) -> str:

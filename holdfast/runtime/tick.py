@@ -17,6 +17,7 @@ from holdfast.runtime import physical_columns as col
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.expiring_windows import ExpiringMerge
 from holdfast.runtime.outcome import Late, Outcome, Undecodable
+from holdfast.runtime.passed_windows import PassedWindows
 from holdfast.runtime.program import (
     Append,
     Emit,
@@ -109,8 +110,7 @@ class _Run:
         self.reader, self.decoder, self.isolate = reader, decoder, isolate
         self.rows = TickRows(dataflow, inputs, stage, decoder)
         self.undecodable: dict[str, TopicInput] = {}
-        self.passed: dict[QueryId, pa.Table] = {}
-        """The windows that the tick has changed and passed: the sink topic gets them, the table does not."""
+        self.passed = PassedWindows(stage, reader)
         self.outcome = Outcome()
 
     def insert(self, inserted: InsertedRows) -> None:
@@ -214,7 +214,7 @@ class _Run:
             case Upsert(collection=collection, order=order):
                 if order:
                     rows = rows.sort_by([(name, "ascending") for name in order])
-                self.stage.upsert(program.query, collection, self._without_passed(program, rows))
+                self.stage.upsert(program.query, collection, self.passed.taken_out(program, rows))
                 self._pass_on(program)
             case UpsertWindows():
                 self._upsert_windows(program, index, action, rows)
@@ -260,7 +260,9 @@ class _Run:
             self.outcome.touched.add(program.query)
             self.rows.merged.add(merging.state)
             if program.reads_saved(index):
-                self.rows.saved[program.query, index] = self._changed(program, self.stage.state_delta(merging.state))
+                self.rows.saved[program.query, index] = self.passed.in_delta(
+                    program.query, self.stage.state_delta(merging.state)
+                )
             if merging.view is not None:
                 self._pass_on(program)
 
@@ -276,39 +278,13 @@ class _Run:
             expired = windows.run(merging.partials)
             if expired.passed.num_rows and program.sink is not None:
                 if action.projection is None:
-                    self.passed[program.query] = expired.passed
+                    self.passed.add(program.query, expired.passed)
                 else:
                     self.stage.enqueue(program.query, windows.shown(expired.passed, action.projection))
         except HoldfastError as error:
             self._fail(program.query, str(error))
             return None
         return program, index, replace(merging, partials=expired.partials, expired=expired.keys)
-
-    def _changed(self, program: Program, delta: pa.Table) -> pa.Table:
-        """The delta of a state with the windows that the tick passes, as they were last."""
-        passed = self.passed.get(program.query)
-        if passed is None:
-            return delta
-        return pa.concat_tables([delta.filter(pc.invert(self._is_among(delta, passed))), passed])
-
-    def _without_passed(self, program: Program, rows: pa.Table) -> pa.Table:
-        """The rows of a table; those of windows that the tick passes are deletes, after the sink topic got them."""
-        passed = self.passed.get(program.query)
-        if passed is None:
-            return rows
-        is_passed = self._is_among(rows, passed)
-        if program.sink is not None:
-            self.stage.enqueue(program.query, rows.filter(pc.and_(is_passed, rows.column(col.PRESENT))))
-        present = pc.and_(rows.column(col.PRESENT), pc.invert(is_passed))
-        return rows.set_column(rows.schema.get_field_index(col.PRESENT), col.PRESENT, present)
-
-    def _is_among(self, rows: pa.Table, passed: pa.Table) -> pa.ChunkedArray:
-        """Whether each row has the key of a passed window."""
-        keys = [name for name in passed.column_names if name in rows.column_names and name[0] == "k"]
-        same = " AND ".join(f"p.{key} IS NOT DISTINCT FROM r.{key}" for key in keys)
-        sql = f"SELECT EXISTS (SELECT 1 FROM passed p WHERE {same}) AS found FROM arrived r"
-        tables = {"arrived": rows.select(keys), "passed": passed.select(keys)}
-        return self.reader.evaluate_over(sql, tables).column("found")
 
     def _merge_windows(self, program: Program, index: int, action: MergeWindows, partials: pa.Table) -> None:
         if program.query in self.outcome.failed or action.clock not in self.rows.merged:
@@ -321,8 +297,7 @@ class _Run:
             self._fail(program.query, str(error))
             return
         self.outcome.touched.add(program.query)
-        if passed.num_rows:
-            self.passed[program.query] = passed
+        self.passed.add(program.query, passed)
         if delta.num_rows:
             self.rows.saved[program.query, index] = delta
 

@@ -21,6 +21,7 @@ from holdfast.names import QueryId, TopicName
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.physical_columns import AFTER, BEFORE
 from holdfast.runtime.program import UpsertWindows
+from holdfast.runtime.row_mask import row_mask
 from holdfast.runtime.store.port import SqlReader, StateMerge, TickStage
 
 FIRST_RECORDS = 100
@@ -109,13 +110,16 @@ class WindowExpiry:
 
     def _split(self, rows: pa.Table, bounds: pa.Table) -> tuple[pa.Table, pa.Table]:
         """The rows whose windows are retained at the end of the tick, and those that are past their retention."""
-        sql = (
-            f"SELECT r.{self.action.time} > b.upto AS retained "
-            f"FROM arrived r LEFT JOIN bounds b ON r.{self.action.partition} = b.{ELEMENT_PARTITION}"
+        action = self.action
+        if pc.min(rows.column(action.time)).as_py() > pc.max(bounds.column("upto")).as_py():
+            return rows, rows.slice(0, 0)
+        condition = (
+            f"EXISTS (SELECT 1 FROM bounds b WHERE b.{ELEMENT_PARTITION} = t.{action.partition} "
+            f"AND t.{action.time} <= b.upto)"
         )
-        arrived = rows.select([self.action.time, self.action.partition])
-        retained = self.reader.evaluate_over(sql, {"arrived": arrived, "bounds": bounds}).column("retained")
-        return (rows, rows.slice(0, 0)) if pc.all(retained).as_py() else _halves(rows, retained)
+        columns = [action.time, action.partition]
+        past = row_mask(self.reader, rows, columns, condition, {"bounds": bounds})
+        return rows.filter(pc.invert(past)), rows.filter(past)
 
     def _has_dropped(self, rows: pa.Table, past: pa.Table, times: pa.Table) -> bool:
         """Whether a record may have been dropped on arrival: its window had passed then, not only by the end."""
@@ -153,7 +157,7 @@ class WindowExpiry:
         sql = (
             f"SELECT {keys}, coalesce(deleted, {col.ROW_TIME}) AS {col.ROW_TIME}, false AS {col.PRESENT} "
             f"FROM (SELECT {keys}, {col.ROW_TIME} FROM expired ANTI JOIN windows USING ({keys})) "
-            f"LEFT JOIN ({deleted}) USING ({keys})"
+            f"LEFT JOIN (SELECT {keys}, max(deleted) AS deleted FROM ({deleted}) GROUP BY {keys}) USING ({keys})"
         )
         return self.reader.evaluate_over(sql, tables)
 
@@ -164,10 +168,6 @@ class WindowExpiry:
     def _observed(self, times: pa.Table) -> pa.Table:
         names = [col.PARTITION, "time"]
         return times.select([col.key(0), BEFORE.column(0)]).rename_columns(names)
-
-
-def _halves(rows: pa.Table, condition: pa.ChunkedArray) -> tuple[pa.Table, pa.Table]:
-    return rows.filter(condition), rows.filter(pc.invert(condition))
 
 
 def dropped_sql(action: UpsertWindows, decoded: str) -> str:
