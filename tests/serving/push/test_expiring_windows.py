@@ -10,7 +10,7 @@ from holdfast.serving.push.query import PushQuery
 from tests.serving.client_reads import Reading, plain
 
 WINDOWS = """
-CREATE TABLE w (k STRING PRIMARY KEY, v BIGINT) WITH (KAFKA_TOPIC='w', FORMAT='KAFKA', WINDOW_TYPE='TUMBLING',
+CREATE TABLE minutes (k STRING PRIMARY KEY, v BIGINT) WITH (KAFKA_TOPIC='minutes', FORMAT='KAFKA', WINDOW_TYPE='TUMBLING',
   WINDOW_SIZE='10 MILLISECONDS', RETENTION='30 MILLISECONDS');
 """
 
@@ -24,7 +24,7 @@ def windows(reading: Reading) -> Reading:
 def tick(reading: Reading, *windows: tuple[str, int, int]) -> int:
     """Run one tick with the values of some windows; returns its time."""
     records = [
-        Record("w", key.encode() + struct.pack(">q", start), struct.pack(">q", value), start)
+        Record("minutes", key.encode() + struct.pack(">q", start), struct.pack(">q", value), start)
         for key, start, value in windows
     ]
     assert not reading.driver.tick(records).failed
@@ -43,7 +43,7 @@ def ready(push: PushQuery) -> Iterator[tuple]:
 
 def test_subscribe_gets_the_delete_in_the_tick_that_passes_the_retention(windows: Reading) -> None:
     start = tick(windows, ("a", 0, 1), ("b", 10, 2))
-    push = windows.subscribe("SUBSCRIBE TO (SELECT k, WINDOWSTART AS ws, WINDOWEND AS we, v FROM w);")
+    push = windows.subscribe("SUBSCRIBE TO (SELECT k, WINDOWSTART AS ws, WINDOWEND AS we, v FROM minutes);")
     assert changes(push) == [(start, 1, "a", 0, 1), (start, 1, "b", 10, 2)]
     passed = tick(windows, ("c", 30, 3))
     assert changes(push) == [(passed, -1, "a", 0, 1), (passed, 1, "c", 30, 3)]
@@ -52,7 +52,7 @@ def test_subscribe_gets_the_delete_in_the_tick_that_passes_the_retention(windows
 
 def test_emit_all_gets_it_as_a_tombstone(windows: Reading) -> None:
     tick(windows, ("a", 0, 1), ("b", 10, 2))
-    push = windows.push("SELECT k, WINDOWSTART AS ws, v FROM w EMIT ALL;", snapshot=True, marked=True)
+    push = windows.push("SELECT k, WINDOWSTART AS ws, v FROM minutes EMIT ALL;", snapshot=True, marked=True)
     assert sorted(row[:2] + row[-1:] for row in ready(push)) == [("a", 0, False), ("b", 10, False)]
     tick(windows, ("c", 30, 3))
     assert sorted(row[:2] + row[-1:] for row in ready(push)) == [("a", 0, True), ("c", 30, False)]
@@ -61,12 +61,14 @@ def test_emit_all_gets_it_as_a_tombstone(windows: Reading) -> None:
 
 def test_a_subscription_resumed_from_a_hold_gets_the_expiry_that_it_missed(windows: Reading) -> None:
     seen = tick(windows, ("a", 0, 1), ("b", 10, 2))
-    windows.driver.execute(f"CREATE HOLD h ON w AT {seen};")
+    windows.driver.execute(f"CREATE HOLD h ON minutes AT {seen};")
     passed = tick(windows, ("c", 30, 3))
     later = tick(windows, ("c", 40, 4))
     windows.driver.clock.advance(3_600)
     windows.service.run_until_idle()
-    text = "SUBSCRIBE TO (SELECT k, WINDOWSTART AS ws, WINDOWEND AS we, v FROM w) WITH (SNAPSHOT = false) AS OF {};"
+    text = (
+        "SUBSCRIBE TO (SELECT k, WINDOWSTART AS ws, WINDOWEND AS we, v FROM minutes) WITH (SNAPSHOT = false) AS OF {};"
+    )
     push = windows.subscribe(text.format(seen))
     assert changes(push) == [
         (passed, -1, "a", 0, 1),
