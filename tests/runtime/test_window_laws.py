@@ -80,6 +80,9 @@ def results(engine, ticks: Sequence[Sequence[Record]]) -> dict[str, object]:
     found: dict[str, object] = {name: driver.rows(name) for name in (*TABLES, *EXPIRING, *FINAL)}
     # Final rows are emitted once each, so that their records are the same too; those of a tick are by end and key.
     found |= {f"records of {name}": sorted(map(repr, driver.sent(name))) for name in FINAL}
+    # So are those of windows that expire in the tick in which they close.
+    for name in EXPIRING:
+        found[f"results of {name}"] = sorted(repr(sent) for sent in driver.sent(name) if sent.value is not None)
     found["records of COPIED"] = sorted(map(repr, driver.sent("COPIED")))
     driver.close()
     return found

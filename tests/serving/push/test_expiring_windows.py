@@ -10,8 +10,8 @@ from holdfast.serving.push.query import PushQuery
 from tests.serving.client_reads import Reading, plain
 
 WINDOWS = """
-CREATE TABLE minutes (k STRING PRIMARY KEY, v BIGINT) WITH (KAFKA_TOPIC='minutes', FORMAT='KAFKA', WINDOW_TYPE='TUMBLING',
-  WINDOW_SIZE='10 MILLISECONDS', RETENTION='30 MILLISECONDS');
+CREATE TABLE minutes (k STRING PRIMARY KEY, v BIGINT) WITH (KAFKA_TOPIC='minutes', FORMAT='KAFKA',
+  WINDOW_TYPE='TUMBLING', WINDOW_SIZE='10 MILLISECONDS', RETENTION='30 MILLISECONDS');
 """
 
 
