@@ -261,7 +261,9 @@ class _GraphBuilder:
                 assert_never(step)
 
     def _table_of(self, step: TopicSourceStep) -> str:
-        """The table that a source step reads, by name if the query has one source, else by topic."""
+        """The table that a source step reads, by name if the step has it or the query has one source, else by topic."""
+        if isinstance(step, WindowStoreSource) and (name := value_of(step.source_name)) is not None:
+            return name
         sources: Sequence[str] = self.query.sources if self.query else ()
         return sources[0] if len(sources) == 1 else step.topic_name
 

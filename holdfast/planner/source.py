@@ -57,6 +57,7 @@ def _step(source: CatalogObject, path: str) -> Step:
             timestamp_column=source.timestamp,
             source_schema=schema,
             pseudo_column_version=PSEUDO_COLUMN_VERSION,
+            source_name=source.name,
         )
     if source.window is not None:
         windowed = WindowedStreamSource if stream else WindowedTableSource

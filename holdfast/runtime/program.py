@@ -141,9 +141,10 @@ class UpsertWindows:
     """Write the rows, one per key and window, to a collection that retains them as a window store does.
 
     `windows` is a state with an element for each window in the collection, `clock` one with the observed time of each
-    partition. `time` and `partition` are the columns of a row's window time and of its partition. A window is removed
-    when its time is `retention` milliseconds before the observed time. `misfit` is the condition that the key of a raw
-    record does not have the declared layout, `remedy` what to declare instead.
+    partition. `time` and `partition` are the columns of a row's window time and of its partition, `first` and `last`
+    those of the offsets of its first and last record. A window is removed when its time is `retention` milliseconds
+    before the observed time. `misfit` is the condition that the key of a raw record does not have the declared layout,
+    `remedy` what to declare instead.
     """
 
     collection: CollectionId
@@ -153,6 +154,8 @@ class UpsertWindows:
     clock_merge: Merge
     time: str
     partition: str
+    first: str
+    last: str
     retention: int
     misfit: str
     remedy: str
@@ -169,10 +172,28 @@ class UpsertWindows:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpiringWindows:
+    """When the time windows of a state are removed: `retention` milliseconds after their start, the last key column
+    but one.
+
+    `clock` is the state of stream time. The time of a window is that of its partition, in the value column `partition`
+    of `layout`, or, if the rows of a key can be in several partitions (None), the greatest of all.
+    """
+
+    layout: Layout
+    clock: StateId
+    retention: int
+    size: int
+    advance: int
+    partition: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class MergeInto:
     """Merge the rows, partial aggregates, into a state, in the order of the column `order` if there is one.
 
-    With `projection`, the store itself computes the result and writes it to `collection`.
+    With `projection`, the store itself computes the result and writes it to `collection`. With `expiry`, the rows are
+    windows, which are removed in the tick in which they expire.
     """
 
     state: StateId
@@ -180,6 +201,7 @@ class MergeInto:
     projection: StateProjection | None = None
     collection: CollectionId | None = None
     order: str | None = None
+    expiry: ExpiringWindows | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,23 @@ A tick is a function of its inputs and of the committed store.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.errors import HoldfastError, SparkRestarted
+from holdfast.errors import HoldfastError, JobTimeout, SparkRestarted
 from holdfast.names import ObjectName, QueryId
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.dataflow import Dataflow
+from holdfast.runtime.expiring_windows import ExpiringMerge
 from holdfast.runtime.outcome import Late, Outcome, Undecodable
+from holdfast.runtime.passed_windows import PassedWindows
 from holdfast.runtime.program import (
     Append,
     Emit,
+    ExpiringWindows,
     MergeInto,
     MergeWindows,
     Program,
@@ -29,13 +33,13 @@ from holdfast.runtime.program import (
 )
 from holdfast.runtime.record_decoder import RecordDecoder
 from holdfast.runtime.serdes.decoder import GOOD, UNDECODABLE
-from holdfast.runtime.spark.engine import RECORDS, Engine, Failure, Round
+from holdfast.runtime.spark.engine import ENDS_SPARK, RECORDS, Engine, Failure, Round, took_too_long
 from holdfast.runtime.spark.views import topic_view
 from holdfast.runtime.store.port import SqlReader, StateMerge, StateView, Store, TickStage
 from holdfast.runtime.tick_inputs import InsertedRows, TickInputs
 from holdfast.runtime.tick_rows import TickRows
+from holdfast.runtime.window_expiry import OBSERVED, WindowExpiry, dropped_sql, misfits_sql
 from holdfast.runtime.window_merge import WindowMerge
-from holdfast.runtime.window_retention import WindowRetention, dropped_sql, misfits_sql
 
 IDLE_STAGES = 3
 """Stages without rows that a job may include per stage with rows, so that a prepared job can be reused."""
@@ -43,6 +47,7 @@ LOGGED_PER_TICK = 1_000
 """Undecodable records of one topic and tick that the processing log shows in full; all are counted."""
 
 PlannedStage = tuple[Program, int]
+PlannedMerge = tuple[Program, int, StateMerge]
 
 
 class TickStore(Store, SqlReader, Protocol):
@@ -97,6 +102,7 @@ class _Run:
         self.reader, self.decoder, self.isolate = reader, decoder, isolate
         self.rows = TickRows(dataflow, inputs, stage, decoder)
         self.undecodable: dict[str, TopicInput] = {}
+        self.passed = PassedWindows(stage, reader)
         self.outcome = Outcome()
 
     def insert(self, inserted: InsertedRows) -> None:
@@ -130,7 +136,7 @@ class _Run:
             chosen, views = planned, self.rows.views(planned)
         run = self.engine.run_isolated if self.isolate else self.engine.run
         results = run([p.stages[i].fragment for p, i in chosen], views)
-        merges: list[tuple[Program, int, StateMerge]] = []
+        merges: list[PlannedMerge] = []
         window_merges: list[tuple[Program, int, MergeWindows, pa.Table]] = []
         for (program, index), rows in zip(chosen, results, strict=True):
             if (program.query, index) not in ready or program.query in self.outcome.failed:
@@ -152,14 +158,30 @@ class _Run:
                 case MergeWindows():
                     window_merges.append((program, index, action, good))
                 case _:
-                    try:
-                        self._apply(program, index, action, good)
-                    except HoldfastError as error:
-                        self._fail(program.query, str(error))
+                    self._try_apply(program, index, action, good)
         self._merge(merges)
         # After the merges: they move the clocks that close windows.
         for program, index, windows, partials in window_merges:
             self._merge_windows(program, index, windows, partials)
+
+    def _try_apply(
+        self,
+        program: Program,
+        index: int,
+        action: SaveRows | Append | Upsert | UpsertWindows | Put | Emit,
+        rows: pa.Table,
+    ) -> None:
+        """Apply an action, or fail its query. `SparkRestarted` if Spark's process ends in a job of the action."""
+        try:
+            self._apply(program, index, action, rows)
+        except SparkRestarted:
+            if not self.isolate:
+                raise
+            self._fail(program.query, ENDS_SPARK.reason)
+        except JobTimeout as error:
+            self._fail(program.query, took_too_long(error).reason)
+        except HoldfastError as error:
+            self._fail(program.query, str(error))
 
     def _apply(
         self,
@@ -184,7 +206,7 @@ class _Run:
             case Upsert(collection=collection, order=order):
                 if order:
                     rows = rows.sort_by([(name, "ascending") for name in order])
-                self.stage.upsert(program.query, collection, rows)
+                self.stage.upsert(program.query, collection, self.passed.taken_out(program, rows))
                 self._pass_on(program)
             case UpsertWindows():
                 self._upsert_windows(program, index, action, rows)
@@ -192,20 +214,35 @@ class _Run:
 
     def _upsert_windows(self, program: Program, index: int, action: UpsertWindows, rows: pa.Table) -> None:
         source = _topic_of(program.stages[index])
-        retention = WindowRetention(program.query, action, self.stage, self.reader)
+        windows = WindowExpiry(program.query, action, self.stage, self.reader)
         records = Round({topic_view(source.topic): self.inputs.topics[source.topic]}, {})
         if rows.num_rows:
-            observed = retention.run(rows)
-            if observed is not None:  # Only a tick that drops records runs a second job, which counts them.
-                dropped = self.engine.select(dropped_sql(action, self.decoder.sql(source), observed), records)
-                for row in dropped.to_pylist():
-                    self.outcome.late[program.object, row["part"]] = Late(row["late"], row["time"])
+            dropped = windows.run(rows, lambda observed: self._dropped(action, source, observed))
+            if dropped is not None:
+                self._count_dropped(program, dropped)
         elif source.view in self.undecodable:
             (counted,) = self.engine.select(misfits_sql(action, topic_view(source.topic)), records).to_pylist()
-            retention.check_layout(source.topic, counted["records"], counted["misfits"])
+            windows.check_layout(source.topic, counted["records"], counted["misfits"])
 
-    def _merge(self, merges: list[tuple[Program, int, StateMerge]]) -> None:
+    def _dropped(self, action: UpsertWindows, source: TopicInput, observed: pa.Table) -> pa.Table:
+        inputs = {topic_view(source.topic): self.inputs.topics[source.topic], OBSERVED: observed}
+        return self.engine.select(
+            dropped_sql(action, source.view), Round(inputs, {source.view: self.decoder.sql(source)})
+        )
+
+    def _count_dropped(self, program: Program, dropped: pa.Table) -> None:
+        totals = dropped.group_by(col.PARTITION).aggregate([(col.LATE, "sum"), ("time", "max")])
+        for row in totals.to_pylist():
+            self.outcome.late[program.object, row[col.PARTITION]] = Late(row[f"{col.LATE}_sum"], row["time_max"])
+
+    def _merge(self, merges: list[PlannedMerge]) -> None:
         """Merge all at once: several merges of the same shape cost the store little more than one."""
+        expiring = [merge for merge in merges if _expiry(merge) is not None]
+        self._merge_all([merge for merge in merges if _expiry(merge) is None])
+        # After the others: they move the clocks by which windows expire.
+        self._merge_all([merge for each in expiring if (merge := self._expire(*each)) is not None])
+
+    def _merge_all(self, merges: list[PlannedMerge]) -> None:
         merges = [merge for merge in merges if merge[0].query not in self.outcome.failed]
         failures = self.stage.merge([merging for _, _, merging in merges]) if merges else {}
         for program, index, merging in merges:
@@ -215,9 +252,31 @@ class _Run:
             self.outcome.touched.add(program.query)
             self.rows.merged.add(merging.state)
             if program.reads_saved(index):
-                self.rows.saved[program.query, index] = self.stage.state_delta(merging.state)
+                self.rows.saved[program.query, index] = self.passed.in_delta(
+                    program.query, self.stage.state_delta(merging.state)
+                )
             if merging.view is not None:
                 self._pass_on(program)
+
+    def _expire(self, program: Program, index: int, merging: StateMerge) -> PlannedMerge | None:
+        """The merge without the windows that the tick passes; the sink topic gets their last results."""
+        action = program.stages[index].action
+        assert isinstance(action, MergeInto)
+        assert action.expiry is not None
+        if program.query in self.outcome.failed or action.expiry.clock not in self.rows.merged:
+            return None
+        windows = ExpiringMerge(action, action.expiry, self.stage, self.reader)
+        try:
+            expired = windows.run(merging.partials)
+            if expired.passed.num_rows and program.sink is not None:
+                if action.projection is None:
+                    self.passed.add(program.query, expired.passed)
+                else:
+                    self.stage.enqueue(program.query, windows.shown(expired.passed, action.projection))
+        except HoldfastError as error:
+            self._fail(program.query, str(error))
+            return None
+        return program, index, replace(merging, partials=expired.partials, expired=expired.keys)
 
     def _merge_windows(self, program: Program, index: int, action: MergeWindows, partials: pa.Table) -> None:
         if program.query in self.outcome.failed or action.clock not in self.rows.merged:
@@ -225,11 +284,12 @@ class _Run:
         partials = partials.filter(pc.is_valid(partials.column(action.end)))
         try:
             times = self.stage.state_delta(action.clock)
-            delta = WindowMerge(program.query, action, self.stage, self.reader).run(partials, times)
+            delta, passed = WindowMerge(program.query, action, self.stage, self.reader).run(partials, times)
         except HoldfastError as error:
             self._fail(program.query, str(error))
             return
         self.outcome.touched.add(program.query)
+        self.passed.add(program.query, passed)
         if delta.num_rows:
             self.rows.saved[program.query, index] = delta
 
@@ -305,6 +365,12 @@ def _topic_of(stage: Stage) -> TopicInput:
     (source,) = stage.inputs
     assert isinstance(source, TopicInput)
     return source
+
+
+def _expiry(merge: PlannedMerge) -> ExpiringWindows | None:
+    program, index, _ = merge
+    action = program.stages[index].action
+    return action.expiry if isinstance(action, MergeInto) else None
 
 
 def _state_merge(program: Program, action: MergeInto, rows: pa.Table) -> StateMerge:

@@ -53,10 +53,11 @@ class WindowMerge:
     def end(self) -> str:
         return self.keys[-1]
 
-    def run(self, partials: pa.Table, times: pa.Table) -> pa.Table:
+    def run(self, partials: pa.Table, times: pa.Table) -> tuple[pa.Table, pa.Table]:
         """Stage the state; returns the delta of the windows that changed or, with `final`, that closed.
 
-        `times` is the delta of the clock's state.
+        `times` is the delta of the clock's state. The second table has the keys of those windows in the delta that
+        the tick has also passed: they have expired already.
         """
         closed, removed = self._closed(times), self._removed(times)
         absorbed = self._absorbed(partials)
@@ -75,11 +76,15 @@ class WindowMerge:
         if self.action.expires:
             tables["past"] = self.stage.lookup_spans(self.state, removed)
         if self.action.final:
-            delta = self._final(row, is_removed, tables)
+            closed_now = self._closed_now(row)
+            delta, passed = (
+                self._final(closed_now, tables),
+                self._expired_of(f"({closed_now})", is_removed, tables),
+            )
         else:
-            delta = self._changed(row, replaced, is_removed, tables)
+            delta, passed = self._changed(row, replaced, tables), self._expired_of("merged", is_removed, tables)
         self.stage.put(self.query, self.state, fit(upserts, upsert_schema(self.layout)), removed)
-        return delta
+        return delta, passed
 
     def _closed(self, times: pa.Table) -> pa.Table:
         """By clock, the end up to which windows are closed before the tick (`after`) and after it (`upto`)."""
@@ -148,11 +153,15 @@ class WindowMerge:
 
     # -- the delta -----------------------------------------------------------------------------------
 
-    def _changed(self, row: str, replaced: str, is_removed: str, tables: dict[str, pa.Table]) -> pa.Table:
+    def _expired_of(self, windows: str, is_removed: str, tables: dict[str, pa.Table]) -> pa.Table:
+        """The keys, in the result, of those of some windows that have expired."""
+        where = is_removed if self.action.expires else "false"
+        return self.reader.evaluate_over(f"SELECT {self._result_key('t')} FROM {windows} t WHERE {where}", tables)
+
+    def _changed(self, row: str, replaced: str, tables: dict[str, pa.Table]) -> pa.Table:
         before = self._side(BEFORE, "o", f"(o.{self.end} IS NOT NULL)")
-        present = f"(NOT {is_removed})" if self.action.expires else "true"
         new = (
-            f"SELECT {self._result_key('t')}, {before}, {self._side(AFTER, 't', present)}, t.{self.clock} AS clock "
+            f"SELECT {self._result_key('t')}, {before}, {self._side(AFTER, 't', 'true')}, t.{self.clock} AS clock "
             f"FROM merged t LEFT JOIN absorbed o ON {self._same('o', 't')}"
         )
         if self.action.expires:
@@ -164,15 +173,17 @@ class WindowMerge:
         )
         return self._delta(f"{new} UNION ALL {old}", tables)
 
-    def _final(self, row: str, is_removed: str, tables: dict[str, pa.Table]) -> pa.Table:
-        """The windows that close, and deletes of windows emitted earlier that are removed from the state."""
-        closed = (
+    def _closed_now(self, row: str) -> str:
+        """The SELECT of the windows that close in the tick."""
+        return (
             f"SELECT {row} FROM merged t WHERE {self._passed('closed', 'upto')} UNION ALL "
             f"SELECT {row} FROM due t ANTI JOIN ({self._touched}) m ON {self._same('t', 'm')}"
         )
-        present = f"(NOT {is_removed})" if self.action.expires else "true"
+
+    def _final(self, closed: str, tables: dict[str, pa.Table]) -> pa.Table:
+        """The windows that close, and deletes of windows emitted earlier that are removed from the state."""
         sql = (
-            f"SELECT {self._result_key('t')}, {self._side(BEFORE, 't', 'false')}, {self._side(AFTER, 't', present)}, "
+            f"SELECT {self._result_key('t')}, {self._side(BEFORE, 't', 'false')}, {self._side(AFTER, 't', 'true')}, "
             f"t.{self.clock} AS clock FROM ({closed}) t"
         )
         if self.action.expires:

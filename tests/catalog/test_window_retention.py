@@ -23,12 +23,12 @@ COUNT = "SELECT id, COUNT(*) AS n FROM s WINDOW {} GROUP BY id"
 @pytest.mark.parametrize(
     ("query", "retention"),
     [
-        (COUNT.format("TUMBLING (SIZE 1 MINUTE, GRACE PERIOD 1 HOUR)"), HOUR + MINUTE),
-        (COUNT.format("TUMBLING (SIZE 1 MINUTE)"), DAY),
-        (COUNT.format("HOPPING (SIZE 2 DAYS, ADVANCE BY 1 DAY)"), 2 * DAY),
+        (COUNT.format("TUMBLING (SIZE 1 MINUTE, GRACE PERIOD 1 HOUR)"), HOUR + MINUTE + DAY),
+        (COUNT.format("TUMBLING (SIZE 1 MINUTE)"), 2 * DAY),
+        (COUNT.format("HOPPING (SIZE 2 DAYS, ADVANCE BY 1 DAY)"), 3 * DAY),
         (COUNT.format("TUMBLING (SIZE 1 MINUTE, RETENTION 2 DAYS, GRACE PERIOD 1 HOUR)"), 2 * DAY),
-        (COUNT.format("SESSION (1 HOUR, GRACE PERIOD 1 MINUTE)"), HOUR + MINUTE),
-        (COUNT.format("TUMBLING (SIZE 1 MINUTE)") + " EMIT FINAL", MINUTE),
+        (COUNT.format("SESSION (1 HOUR, GRACE PERIOD 1 MINUTE)"), HOUR + MINUTE + DAY),
+        (COUNT.format("TUMBLING (SIZE 1 MINUTE)") + " EMIT FINAL", MINUTE + DAY),
         ("SELECT * FROM w", HOUR),
         ("SELECT * FROM m", HOUR),
         ("SELECT * FROM made WHERE n > 1", 2 * DAY),

@@ -28,6 +28,10 @@ CREATE TABLE last_sessions AS SELECT id, COUNT(*) AS c, SUM(n) AS s FROM s
   WINDOW SESSION (4 MILLISECONDS, GRACE PERIOD 3 MILLISECONDS) GROUP BY id EMIT FINAL;
 CREATE TABLE kept AS SELECT id, COUNT(*) AS c FROM s
   WINDOW TUMBLING (SIZE 5 MILLISECONDS, RETENTION 20 MILLISECONDS, GRACE PERIOD 5 MILLISECONDS) GROUP BY id;
+CREATE TABLE kept_numbers AS SELECT n, COUNT(*) AS c FROM s
+  WINDOW TUMBLING (SIZE 5 MILLISECONDS, RETENTION 20 MILLISECONDS, GRACE PERIOD 5 MILLISECONDS) GROUP BY n;
+CREATE TABLE kept_hops AS SELECT id, SUM(n) + 0 AS s FROM s WINDOW HOPPING
+  (SIZE 10 MILLISECONDS, ADVANCE BY 4 MILLISECONDS, RETENTION 25 MILLISECONDS, GRACE PERIOD 5 MILLISECONDS) GROUP BY id;
 CREATE TABLE kept_sessions AS SELECT id, COUNT(*) AS c FROM s
   WINDOW SESSION (4 MILLISECONDS, RETENTION 30 MILLISECONDS, GRACE PERIOD 5 MILLISECONDS) GROUP BY id;
 CREATE TABLE kept_last AS SELECT id, COUNT(*) AS c FROM s
@@ -41,7 +45,18 @@ CREATE TABLE taken (id STRING PRIMARY KEY, k STRING, n INT)
   WITH (KAFKA_TOPIC='w', VALUE_FORMAT='JSON', WINDOW_TYPE='SESSION');
 CREATE TABLE by_start AS SELECT WINDOWSTART AS started, SUM(n) AS s FROM w GROUP BY WINDOWSTART;
 """
-TABLES = ("TUMBLING", "HOPPING", "SESSIONS", "SOME", "KEPT", "KEPT_SESSIONS", "TAKEN", "BY_START")
+TABLES = (
+    "TUMBLING",
+    "HOPPING",
+    "SESSIONS",
+    "SOME",
+    "KEPT",
+    "KEPT_NUMBERS",
+    "KEPT_HOPS",
+    "KEPT_SESSIONS",
+    "TAKEN",
+    "BY_START",
+)
 EXPIRING = ("KEPT_LAST", "KEPT_LAST_SESSIONS")
 FINAL = ("LAST", "LAST_HOPS", "LAST_SESSIONS")
 PARTITIONS = {b"a": 0, b"b": 0, b"c": 1}
@@ -65,6 +80,9 @@ def results(engine, ticks: Sequence[Sequence[Record]]) -> dict[str, object]:
     found: dict[str, object] = {name: driver.rows(name) for name in (*TABLES, *EXPIRING, *FINAL)}
     # Final rows are emitted once each, so that their records are the same too; those of a tick are by end and key.
     found |= {f"records of {name}": sorted(map(repr, driver.sent(name))) for name in FINAL}
+    # So are those of windows that expire in the tick in which they close.
+    for name in EXPIRING:
+        found[f"results of {name}"] = sorted(repr(sent) for sent in driver.sent(name) if sent.value is not None)
     found["records of COPIED"] = sorted(map(repr, driver.sent("COPIED")))
     driver.close()
     return found

@@ -34,6 +34,7 @@ CREATE TABLE logged (k STRING PRIMARY KEY, v BIGINT) WITH (KAFKA_TOPIC='logged',
   WINDOW_TYPE='HOPPING', WINDOW_SIZE='10 MILLISECONDS', WINDOW_TOPIC='CHANGELOG', RETENTION='20 MILLISECONDS');
 CREATE TABLE visits (k STRING PRIMARY KEY, v BIGINT) WITH (KAFKA_TOPIC='visits', FORMAT='KAFKA',
   WINDOW_TYPE='SESSION', RETENTION='20 MILLISECONDS');
+CREATE TABLE copied AS SELECT k, v FROM tumbling;
 CREATE TABLE doubled AS SELECT k, v * 2 AS v FROM tumbling WHERE v > 2;
 CREATE TABLE totals WITH (VALUE_FORMAT='JSON') AS SELECT WINDOWSTART AS started, SUM(v) AS s, COUNT(*) AS c
   FROM logged GROUP BY WINDOWSTART HAVING COUNT(*) > 0;
@@ -129,8 +130,17 @@ def run(driver: Driver, ticks: Sequence[Sequence[Record]], restarts: Set[int] = 
         for (name, _), dropped in outcome.late.items():
             late[str(name).lower()] += dropped.total
     found = found_in(driver, late)
+    check_deletes(driver, [record for tick in ticks for record in tick])
     driver.close()
     return found
+
+
+def check_deletes(driver: Driver, written: Sequence[Record]) -> None:
+    """A window that no record deletes is deleted at its own time: when it expires."""
+    deleted = {record.key for record in written if record.value is None}
+    for sent in driver.sent("COPIED"):
+        if sent.value is None and sent.key not in deleted:
+            assert sent.timestamp == int.from_bytes(sent.key[-8:])
 
 
 EXPIRING = [

@@ -132,8 +132,8 @@ def not_until_closed(name: str, position: Position | None = None) -> NotYetSuppo
         Feature.FUNCTION,
         "a user-defined aggregate in windows that close",
         f"the aggregate {name} is not supported in windows that close yet",
-        detail="Those are SESSION windows, windows with a RETENTION, and windows with EMIT FINAL.",
-        hint="Use TUMBLING or HOPPING windows with EMIT CHANGES and no RETENTION.",
+        detail="Those are SESSION windows, and windows with EMIT FINAL.",
+        hint="Use TUMBLING or HOPPING windows with EMIT CHANGES.",
         position=position,
     )
 

@@ -90,7 +90,10 @@ class WindowedTableSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowStoreSource:
-    """Read a topic with windowed keys as a table whose windows expire after `retention`."""
+    """Read a topic with windowed keys as a table whose windows expire after `retention`.
+
+    Several tables over the topic may retain their windows differently; `source_name` says which of them is read.
+    """
 
     TAG: ClassVar[str] = "windowStoreSourceV1"
     properties: StepProperties
@@ -102,6 +105,7 @@ class WindowStoreSource:
     timestamp_column: Maybe[TimestampColumn] = ABSENT
     source_schema: SchemaText
     pseudo_column_version: Maybe[int] = ABSENT
+    source_name: Maybe[ObjectName] = ABSENT
 
     @property
     def window_store(self) -> WindowStore:

@@ -194,6 +194,7 @@ STEP_SHAPES: Mapping[str, ObjectShape] = table(
         TIMESTAMP,
         SCHEMA,
         PSEUDO_COLUMNS,
+        optional("sourceName", TEXT),
     ),
     tagged(
         steps.CollectionSource,

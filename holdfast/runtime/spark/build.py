@@ -64,7 +64,7 @@ from holdfast.runtime.spark.builders.sink import (
     timestamp_of,
 )
 from holdfast.runtime.spark.builders.source import build_table_of_topic
-from holdfast.runtime.spark.builders.window_store import PARTITION_COLUMN, retain_windows
+from holdfast.runtime.spark.builders.windowed_table import WINDOW_COLUMNS, retain_windows
 from holdfast.runtime.spark.expression_compiler import ExpressionCompiler
 from holdfast.runtime.spark.record_positions import store_records
 from holdfast.runtime.spark.relation import Relation, StreamRelation, TableRelation
@@ -135,7 +135,7 @@ def build_table(
         stage = Stage((source,), build_table_of_topic(schema, source.view, timestamp, window), Upsert(collection))
         states: tuple[tuple[StateId, Layout], ...] = ()
     else:
-        fragment = build_table_of_topic(schema, source.view, timestamp, window, (PARTITION_COLUMN,))
+        fragment = build_table_of_topic(schema, source.view, timestamp, window, WINDOW_COLUMNS)
         action, states = retain_windows(query, collection, layout, window, store)
         stage = Stage((source,), fragment, action)
     return Program(
@@ -165,13 +165,18 @@ def _table(builder: StageBuilder, sink: TableSink | TableKeep | TableIndex, coll
             table = _build_above(builder, top, aggregate, closing)
             _end(builder, sink, table, Upsert(collection, _order(table, final=final)))
             return table
-        aggregation = build_aggregate(
-            aggregate, _grouped(builder, aggregate, collection), _used(top, aggregate), builder.compiler
-        )
+        windows = None
+        if isinstance(aggregate, StreamWindowedAggregate):
+            windows = time_windows(builder, aggregate, collection)
+        rows = _grouped(builder, aggregate) if windows is None else windows.rows
+        aggregation = build_aggregate(aggregate, rows, _used(top, aggregate), builder.compiler)
+        if windows is not None:
+            aggregation = windows.aggregation(aggregation)
         state = builder.state(aggregate, None, aggregation.layout)
         plain = not isinstance(sink, TableIndex) and value_of(timestamp_of(sink)) is None
         projection = _store_projection(top, aggregate, aggregation, builder.compiler) if plain else None
-        merge = MergeInto(state, aggregation.merge, projection, collection, aggregation.order)
+        expiry = None if windows is None else windows.expiry(aggregation)
+        merge = MergeInto(state, aggregation.merge, projection, collection, aggregation.order, expiry)
         stage = builder.end_stage(_partials(builder, state, aggregation), merge)
         view = state_view(state)
         table = _build_above(builder, top, aggregate, aggregation.relation(view))
@@ -192,16 +197,14 @@ def _end(builder: StageBuilder, sink: TableSink | TableKeep | TableIndex, table:
         builder.end_stage(build_table_sink(sink, table), into)
 
 
-def _grouped(builder: StageBuilder, aggregate: AggregateStep, collection: CollectionId) -> StreamRelation:
+def _grouped(builder: StageBuilder, aggregate: AggregateStep) -> StreamRelation:
     """The rows of an aggregation, by group."""
     match aggregate:
         case TableAggregate(source=TableGroupBy() | TableGroupByV1() as group_by):
             return build_table_group_by(group_by, build_table_step(builder, group_by.source), builder.compiler)
         case TableAggregate():
             raise unbuildable(aggregate)
-        case StreamWindowedAggregate():
-            return time_windows(builder, aggregate, collection)
-        case StreamAggregate():
+        case StreamAggregate() | StreamWindowedAggregate():
             return grouped(builder, aggregate)
 
 

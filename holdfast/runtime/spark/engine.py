@@ -96,6 +96,11 @@ ENDS_SPARK = Failure(
 )
 
 
+def took_too_long(error: JobTimeout) -> Failure:
+    """Of a query whose job alone took longer than the limit."""
+    return Failure(f"{error}. {error.hint} Then PAUSE and RESUME the query.")
+
+
 @dataclass
 class Round:
     """The views that one job can read.
@@ -146,7 +151,7 @@ class Engine:
             return self._run_all(fragments, inputs)
         except JobTimeout as error:
             if len(fragments) == 1:
-                return [Failure(f"{error}. {error.hint} Then PAUSE and RESUME the query.")]
+                return [took_too_long(error)]
         except JOB_ERRORS as error:
             self._raise_if_ended(error)
             raise

@@ -5,6 +5,7 @@ itself, and stores the last record of each key in a state of its own.
 """
 
 from holdfast.errors import Feature, NotSupported, NotYetSupported
+from holdfast.runtime import physical_columns as col
 from holdfast.runtime.expressions.parse import parse_schema
 from holdfast.runtime.fragment import PRESENT, TS, Fragment, key_columns, value_columns
 from holdfast.runtime.plan.steps import CollectionSource, TableSourceStep, WindowStoreSource, walk
@@ -47,7 +48,11 @@ def _latest(builder: StageBuilder, step: TableSourceStep) -> tuple[TableRelation
     decoder = Decoder(schema, step.formats, keyed=True, window=window)
     decoder.check()
     view = builder.read(TopicInput(step.topic_name, decoder, decoded_view(step.topic_name, decoder)))
-    positions = tuple(column for column in RECORD_COLUMNS if schema.find(column.name) is None)
+    positions = {
+        column: f"max_by({name}, struct(part, off))"
+        for column, name in zip(RECORD_COLUMNS, (col.PARTITION, col.OFFSET), strict=True)
+        if schema.find(column.name) is None
+    }
     saved = builder.save_beside(build_table_of_topic(schema, view, step.timestamp_column, window, positions))
     builder.inputs = {}
     return TableRelation("", schema.key, (*schema.row, *positions), window), saved

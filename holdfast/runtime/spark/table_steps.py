@@ -4,6 +4,7 @@ A table is the changes of its keys in the tick. Inside a join, it is the rows of
 before and after the tick, whether they change or not.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -84,10 +85,16 @@ def _source(builder: StageBuilder, step: TableSourceStep, keys: SavedRows | None
     if stored is not None:
         return replace(stored.table, sql=f"SELECT * FROM {builder.read(stored.changes)}")
     query, topic = builder.plan.query_id, step.topic_name
-    name = builder.sources.object_of(topic, builder.plan.sources)
+    name = builder.sources.object_of(topic, _named(step) or builder.plan.sources)
     if name is None:
         raise PlanError(f'query {query} reads topic "{topic}" as a table that does not exist')
     return _object(builder, name, parse_schema(step.source_schema), window_of(step), keys)
+
+
+def _named(step: TableSourceStep) -> Sequence[ObjectName]:
+    """The table that a step reads, if the step says which one of those over its topic."""
+    name = value_of(step.source_name) if isinstance(step, WindowStoreSource) else None
+    return () if name is None else (name,)
 
 
 def _collection_source(builder: StageBuilder, step: CollectionSource, keys: SavedRows | None) -> TableRelation:

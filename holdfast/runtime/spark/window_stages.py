@@ -1,10 +1,11 @@
 """The stages of windowed aggregations.
 
-A time window whose every change is emitted is a key of the aggregation's state, like any other. Sessions, windows with
-a retention and windows that are emitted only when they close are elements of a state, removed after they close.
+A time window whose every change is emitted is a key of the aggregation's state, like any other, until it expires.
+Sessions and windows that are emitted only when they close are elements of a state, removed after they close.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from holdfast.names import CollectionId, StateId
 from holdfast.runtime.compiler.calls import not_until_closed
@@ -21,8 +22,15 @@ from holdfast.runtime.plan.steps import (
     walk,
 )
 from holdfast.runtime.plan.window_text import parse_window
-from holdfast.runtime.plan.windows import OutputRefinement, SessionWindow, WindowExpression
+from holdfast.runtime.plan.windows import (
+    HoppingWindow,
+    OutputRefinement,
+    SessionWindow,
+    TumblingWindow,
+    WindowExpression,
+)
 from holdfast.runtime.program import (
+    ExpiringWindows,
     MergeInto,
     MergeWindows,
     SavedGroups,
@@ -32,7 +40,7 @@ from holdfast.runtime.program import (
     TopicInput,
     table_schema,
 )
-from holdfast.runtime.spark.builders.aggregate import build_aggregate, depends_on_order
+from holdfast.runtime.spark.builders.aggregate import AggregateMerge, build_aggregate, depends_on_order
 from holdfast.runtime.spark.builders.session import SessionStage
 from holdfast.runtime.spark.builders.window import (
     STREAM_TIME,
@@ -52,6 +60,35 @@ from holdfast.runtime.spark.views import groups_view, saved_view, state_view
 from holdfast.runtime.store.schemas import rows_schema
 
 
+@dataclass(frozen=True, slots=True)
+class TimeWindows:
+    """The rows of an aggregation by time window, and the state of their stream time.
+
+    `by_partition` says whether all rows of a group are in one partition.
+    """
+
+    window: TumblingWindow | HoppingWindow
+    clock: StateId
+    rows: StreamRelation
+    by_partition: bool
+
+    def aggregation(self, aggregation: AggregateMerge) -> AggregateMerge:
+        """The aggregation with what its state needs so that windows expire."""
+        expires = value_of(self.window.retention) is not None
+        return aggregation.with_partition() if expires and self.by_partition else aggregation
+
+    def expiry(self, aggregation: AggregateMerge) -> ExpiringWindows | None:
+        """When the windows of an aggregation are removed; None if they never are."""
+        window, retention = self.window, value_of(self.window.retention)
+        if retention is None:
+            return None
+        advance = window.advance_by if isinstance(window, HoppingWindow) else window.size
+        partition = None if aggregation.partition is None else aggregation.partition.first
+        return ExpiringWindows(
+            aggregation.layout, self.clock, retention.millis, window.size.millis, advance.millis, partition
+        )
+
+
 def grouped(builder: StageBuilder, step: StreamAggregate | StreamWindowedAggregate) -> StreamRelation:
     """The rows of an aggregation by group, ordered across partitions if that matters."""
     source = build_stream_step(builder, step.source)
@@ -60,14 +97,14 @@ def grouped(builder: StageBuilder, step: StreamAggregate | StreamWindowedAggrega
     return ordered_by_time(source)
 
 
-def time_windows(builder: StageBuilder, step: StreamWindowedAggregate, collection: CollectionId) -> StreamRelation:
+def time_windows(builder: StageBuilder, step: StreamWindowedAggregate, collection: CollectionId) -> TimeWindows:
     """A grouped stream by window; a stage beside it stores the stream time."""
     window, source = _window_of(step), grouped(builder, step)
     if source.window is not None or isinstance(window, SessionWindow):
         raise unbuildable(step)
-    timed = Timed(source)
-    _, before = _clock(builder, step, timed, collection)
-    return build_windows(window, timed, before)
+    timed, by_partition = Timed(source), _keeps_partition(builder, step.source)
+    clock, before = _clock(builder, step, timed, collection)
+    return TimeWindows(window, clock, build_windows(window, timed, before), by_partition)
 
 
 def closing_windows(
@@ -122,9 +159,8 @@ def closing_windows(
 
 
 def stored_until_closed(step: StreamWindowedAggregate) -> bool:
-    """Whether windows are stored until they close: sessions, and windows with a retention."""
-    window = _window_of(step)
-    return isinstance(window, SessionWindow) or value_of(window.retention) is not None
+    """Whether windows are stored until they close although each change is emitted: sessions."""
+    return isinstance(_window_of(step), SessionWindow)
 
 
 def is_final(step: StreamWindowedAggregate) -> bool:

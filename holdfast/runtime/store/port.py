@@ -31,8 +31,8 @@ of the group, share it, and are found without reading others.
   ``a_present, a0.., a_ts`` (after it). One row per touched key; ``a_ts`` of a delete is the deleting row's.
 - changes out: ``time`` UBIGINT, ``k0..``, then before and after as in a delta; ``a_ts`` of a delete is null.
 - partials in: ``k0..``, ``p0..``, ``ts``.
-- spans of time: any of a state's key columns, ``after`` and ``upto`` BIGINT. A row is in a span with the same values in
-  those columns when ``after < ts <= upto``; a null `after` is no bound.
+- spans of time: any of a state's key and value columns, ``after`` and ``upto`` BIGINT. A row is in a span with the same
+  values in those columns when ``after < ts <= upto``; a null `after` is no bound.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set

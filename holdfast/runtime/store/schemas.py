@@ -59,14 +59,19 @@ def part_rows(rows: pa.Table, layout: Layout) -> pa.Table:
 
 
 def span_schema(layout: Layout, spans: pa.Table) -> pa.Schema:
-    """Spans of time over those key columns of a state that they have."""
-    chosen = [field for field in key_schema(layout) if field.name in spans.column_names]
+    """Spans of time over those columns of a state that they have."""
+    chosen = [field for field in list(rows_schema(layout))[:-1] if field.name in spans.column_names]
     return pa.schema([*chosen, pa.field("after", pa.int64()), pa.field("upto", pa.int64())])
 
 
 @lru_cache(maxsize=1024)
 def rows_schema(layout: Layout, *, value: str = "c") -> pa.Schema:
     return pa.schema([*_fields("k", layout.key), *_fields(value, layout.value), _TS])
+
+
+@lru_cache(maxsize=1024)
+def expired_schema(layout: Layout) -> pa.Schema:
+    return pa.schema([*key_schema(layout), _TS])
 
 
 @lru_cache(maxsize=1024)

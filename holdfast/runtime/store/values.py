@@ -65,13 +65,17 @@ class StateView:
 
 @dataclass(frozen=True, slots=True)
 class StateMerge:
-    """Partials, one row per key, that a query merges into a state, and the collection derived from it."""
+    """Partials, one row per key, that a query merges into a state, and the collection derived from it.
+
+    `expired` are the keys (``k0.., ts``) of rows to delete from both; none of them is a key of the partials.
+    """
 
     query: QueryId
     state: StateId
     partials: pa.Table
     merge: Merge
     view: StateView | None = None
+    expired: pa.Table | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from holdfast.sql.bind.target import (
     formats_of,
     topic_target,
 )
-from holdfast.sql.bind.window_store import stream_notice, window_store_of
+from holdfast.sql.bind.windowed_table import stream_notice, window_store_of
 from holdfast.sql.properties.formats import (
     KAFKA,
 )

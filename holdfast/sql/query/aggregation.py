@@ -10,7 +10,6 @@ from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression, Lambda
 from holdfast.runtime.functions.declaration import AggregateForm
 from holdfast.runtime.functions.registry import is_aggregate, resolve
-from holdfast.runtime.plan import optional
 from holdfast.runtime.plan.windows import SessionWindow
 from holdfast.sql.query.projection import BoundColumn
 from holdfast.sql.query.relation import WINDOW_BOUNDS, Relation
@@ -125,17 +124,15 @@ class Aggregation:
                 )
         if not self.stream and form.undoing is None:
             raise not_over_tables(call)
-        if form.merged_before is not None and self._emits_on_close:
+        if form.merged_before is not None and self._stored_until_closed:
             raise not_until_closed(call.shown, call.position)
 
     @property
-    def _emits_on_close(self) -> bool:
-        """Whether the query has windows that emit only when they close."""
+    def _stored_until_closed(self) -> bool:
+        """Whether the query has windows that are stored apart until they close."""
         if self.select.window is None:
             return False
-        window = self.select.window.window
-        expires = isinstance(window, SessionWindow) or optional.value_of(window.retention) is not None
-        return expires or self.select.emit is sql.Emit.FINAL
+        return isinstance(self.select.window.window, SessionWindow) or self.select.emit is sql.Emit.FINAL
 
     def _ungrouped(self, expression: Expression) -> Iterator[ColumnRef]:
         """The columns of an expression that have no single value within a group."""

@@ -13,6 +13,7 @@ from holdfast.runtime.expressions.tree import Binary, ColumnRef, Expression, Ope
 from holdfast.runtime.plan.optional import value_of
 from holdfast.runtime.plan.steps import JoinType
 from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowType
+from holdfast.sql.literals.duration import duration_text
 from holdfast.sql.query.projection import BoundColumn
 from holdfast.sql.query.relation import BoundSource, Relation
 from holdfast.sql.syntax import statements as sql
@@ -141,12 +142,19 @@ def viable_keys(input_: BoundInput) -> list[ColumnRef]:
     return [column for column in dict.fromkeys(columns) if column in same]
 
 
-def _shape(window: WindowInfo | None) -> tuple[WindowType, Duration | None] | None:
-    return None if window is None else (window.type, value_of(window.size))
+def _shape(window: WindowInfo | None) -> tuple[bool, Duration | None] | None:
+    """What the windows of two keys must have in common: sessions or not, and the size.
+
+    TUMBLING and HOPPING windows of one size have the same form; keys match where their windows start together.
+    """
+    return None if window is None else (window.type is WindowType.SESSION, value_of(window.size))
 
 
 def _windowed(window: WindowInfo | None) -> str:
-    return "not windowed" if window is None else f"{window.type} windowed"
+    if window is None:
+        return "not windowed"
+    size = value_of(window.size)
+    return f"{window.type} windowed" + ("" if size is None else f" with a size of {duration_text(size.millis)}")
 
 
 def _name(expression: Expression) -> str:

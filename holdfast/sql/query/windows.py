@@ -5,12 +5,15 @@ from dataclasses import replace
 from holdfast.errors import BindError
 from holdfast.runtime.plan.optional import value_of
 from holdfast.runtime.plan.windows import (
+    DAY_MS,
     HoppingWindow,
     OutputRefinement,
     SessionWindow,
     TimeUnit,
     WindowExpression,
     WindowTime,
+    grace_of,
+    length_of,
 )
 from holdfast.sql.syntax import statements as sql
 
@@ -38,8 +41,21 @@ def window_of(select: sql.Select) -> WindowExpression | None:
     _check_spans(window, select.window)
     if final:
         grace = window.grace_period or NO_GRACE
-        return replace(window, grace_period=grace, emit_strategy=OutputRefinement.FINAL)
-    return window
+        window = replace(window, grace_period=grace, emit_strategy=OutputRefinement.FINAL)
+    return window if value_of(window.retention) is not None else replace(window, retention=default_retention(window))
+
+
+def default_retention(window: WindowExpression) -> WindowTime:
+    """The RETENTION of a window that has none: its size (of a session, the gap), its grace period and a day."""
+    millis = length_of(window) + grace_of(window) + DAY_MS
+    units = (
+        (TimeUnit.DAYS, DAY_MS),
+        (TimeUnit.HOURS, 3_600_000),
+        (TimeUnit.MINUTES, 60_000),
+        (TimeUnit.SECONDS, 1_000),
+    )
+    unit, length = next((each for each in units if millis % each[1] == 0), (TimeUnit.MILLISECONDS, 1))
+    return WindowTime(value=millis // length, time_unit=unit)
 
 
 def _check_spans(window: WindowExpression, written: sql.Window) -> None:

@@ -31,7 +31,7 @@ STEPS: Mapping[str, Json] = {
     "tableSourceV1": READ,
     "tableSourceV2": {**READ, "pseudoColumnVersion": 1, "stateStoreFormats": KAFKA_JSON},
     "windowedTableSourceV1": {**READ, "windowInfo": {"type": "SESSION"}},
-    "windowStoreSourceV1": {**READ, **WINDOW_STORE},
+    "windowStoreSourceV1": {**READ, **WINDOW_STORE, "sourceName": "S"},
     "collectionSourceV1": {**COMMON, "sourceName": "S", "sourceSchema": "`ID` INTEGER KEY"},
     "streamFilterV1": {**ONE, "filterExpression": "(ID > 1)"},
     "tableFilterV1": {**ONE, "filterExpression": "(ID > 1)"},

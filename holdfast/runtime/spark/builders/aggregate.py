@@ -8,7 +8,7 @@ undoes the removed rows, then merges the added ones.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.errors import PlanError
 from holdfast.runtime import physical_columns as col
@@ -72,17 +72,38 @@ class AggregateMerge:
     """The merge of grouped rows into a state. With `undoes` they come from a table: `lost` marks removed rows.
 
     With `reports_skips`, rows without a group are reported; for windows, the stage that stores stream time does that.
+    `partition` is the part of the state that is no result: the partition of a window's last rows.
     """
 
     source: StreamRelation
     parts: tuple[Part, ...]
     undoes: bool = False
     reports_skips: bool = True
+    partition: Part | None = None
+
+    @property
+    def stored(self) -> tuple[Part, ...]:
+        """All parts of the state."""
+        return self.parts if self.partition is None else (*self.parts, self.partition)
 
     @property
     def layout(self) -> Layout:
-        types = tuple(type_ for part in self.parts for type_ in part.types)
+        types = tuple(type_ for part in self.stored for type_ in part.types)
         return Layout(self.source.key_types, types)
+
+    def with_partition(self) -> "AggregateMerge":
+        """The same aggregation, whose state also has the partition of each window."""
+        part = Part(
+            column=Column("ROWPARTITION", Scalar.INTEGER),
+            types=(Scalar.INTEGER,),
+            partial=("max(clk)",),
+            initial=("CAST(NULL AS INTEGER)",),
+            merge=lambda _state, partial: tuple(partial),
+            undo=lambda _state, partial: tuple(partial),
+            result=lambda state, _dialect: state[0],
+            first=len(self.layout.value),
+        )
+        return replace(self, partition=part)
 
     @property
     def keys(self) -> list[str]:
@@ -90,10 +111,10 @@ class AggregateMerge:
 
     @property
     def merge(self) -> Merge:
-        initial = tuple(sql for part in self.parts for sql in part.initial)
+        initial = tuple(sql for part in self.stored for sql in part.initial)
         if not self.undoes:
-            return Merge(initial=initial, merged=tuple(sql for part in self.parts for sql in part.merged()))
-        merged = tuple(sql for part in self.parts for sql in part.updated(len(initial)))
+            return Merge(initial=initial, merged=tuple(sql for part in self.stored for sql in part.merged()))
+        merged = tuple(sql for part in self.stored for sql in part.updated(len(initial)))
         return Merge(initial=initial, merged=merged, partial=self._partial_types)
 
     @property
@@ -129,7 +150,7 @@ class AggregateMerge:
     def merged_fragment(self, partials: str, before: str) -> Fragment:
         """The partials of a view; those that the store cannot merge are merged with the state in the view `before`."""
         chosen = [f"h.{name}" for name in self.keys]
-        for part in self.parts:
+        for part in self.stored:
             partial = part.numbered("h.p")
             texts = part.merged_before(part.numbered("r.c"), partial) or partial
             chosen += [f"{text} AS {col.partial(part.first + i)}" for i, text in enumerate(texts)]
@@ -138,7 +159,7 @@ class AggregateMerge:
         return Fragment(sql, self.fragment().good.columns)
 
     def _partials(self, by: Texts, *more: str) -> str:
-        partials = [sql for part in self.parts for sql in part.partial]
+        partials = [sql for part in self.stored for sql in part.partial]
         chosen = [*by, *(f"{sql} AS {col.partial(i)}" for i, sql in enumerate(partials)), "max(ts) AS ts", *more]
         return f"SELECT {', '.join(chosen)} FROM ({self.source.sql}) GROUP BY {', '.join(by)}"
 

@@ -1,7 +1,8 @@
 """Sources: where a query's rows come from."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.fragment import BAD, PRESENT, SKIPPED, TS, Fragment, key_columns, value_columns
@@ -11,6 +12,8 @@ from holdfast.runtime.plan.windows import WindowInfo
 from holdfast.runtime.spark.builders.timestamp import timed, timestamp_sql
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation, physical_key
 from holdfast.types import Column, Schema
+
+NO_COLUMNS: Mapping[Column, str] = MappingProxyType({})
 
 
 def build_stream_source(
@@ -41,18 +44,17 @@ def build_table_of_topic(
     view: str,
     timestamp: Maybe[TimestampColumn],
     window: WindowInfo | None = None,
-    more: Sequence[Column] = (),
+    more: Mapping[Column, str] = NO_COLUMNS,
 ) -> Fragment:
     """The last record per key: `k0.., c0.., ts, present, bad, skipped`. A record without a key is bad.
 
-    `more` are value columns after those of the schema: the partition and the offset of the record.
+    `more` are value columns after those of the schema: aggregates over the records of a key.
     """
     types = physical_key(schema.key, window)
     keys = col.keys(len(types))
     values = col.values(len(schema.row))
     last = [f"max_by({name}, struct(part, off)) AS {name}" for name in values]
-    position = [f"max_by({name}, struct(part, off))" for name in ("part", "off")]
-    last += [f"{sql} AS {col.value(len(values) + i)}" for i, sql in enumerate(position[: len(more)])]
+    last += [f"{sql} AS {col.value(len(values) + i)}" for i, sql in enumerate(more.values())]
     last += ["max_by(ts, struct(part, off)) AS ts"]
     last += ["NOT max_by(tombstone, struct(part, off)) AS present", "bad", "count(*) AS skipped"]
     ts = timestamp_sql(timestamp, schema.key, schema.row, present="NOT tombstone")

@@ -1,4 +1,4 @@
-"""Windows stored as elements of a state until they close: sessions, windows of EMIT FINAL or with a RETENTION.
+"""Windows stored as elements of a state until they close: sessions, and windows of EMIT FINAL.
 
 An element has the key `k0.., clock, start, end`. Its value is the aggregation's state, followed by its ROWTIME and the
 offset of its latest record. Its `ts` is the window's end, by which the store finds the windows that close.

@@ -88,7 +88,7 @@ class DuckDbStage:
                 if not taken.isdisjoint(ready.numbers):
                     raise StoreError(f"the state {merging.state}, or what shows it, is already merged in this tick")
                 taken |= ready.numbers
-                if ready.partials.num_rows > SMALL:
+                if ready.rows > SMALL:
                     self._merge_large(ready)
                 else:
                     together.setdefault(ready.statement, []).append(ready)
@@ -108,12 +108,19 @@ class DuckDbStage:
             raise StoreError(f"the collection {shown.id} has other key columns than the state {state.id}")
         partials = schemas.fit(merging.partials, schemas.rows_schema(merging.merge.arriving(state.layout), value="p"))
         along = None if show is None else show.projection
-        return small.ReadyMerge(merging.query, state, partials, merging.merge, shown, along)
+        expired = merging.expired
+        if expired is not None:
+            expired = schemas.fit(expired, schemas.expired_schema(state.layout)) if expired.num_rows else None
+        return small.ReadyMerge(merging.query, state, partials, merging.merge, shown, along, expired)
 
     def _merge_small(self, group: Sequence[small.ReadyMerge]) -> dict[QueryId, StoreError]:
         """All in one statement; when that fails, one by one, to find the query that failed."""
         try:
             for merging, (merged, shown) in zip(group, small.merge(self._core, group), strict=True):
+                if merging.expired is not None:
+                    merged = small.expire(self._core, merging.state, merging.expired, merged)
+                    if shown is not None and merging.shown is not None:
+                        shown = small.expire(self._core, merging.shown, merging.expired, shown)
                 self._add_merge(merging, merged, shown)
         except StoreError as error:
             if len(group) == 1:
@@ -123,7 +130,7 @@ class DuckDbStage:
 
     def _merge_large(self, merging: small.ReadyMerge) -> None:
         self._flush(merging.state)
-        merged = large.merge(self.connection, merging.state, merging.partials, merging.merge)
+        merged = large.merge(self.connection, merging.state, merging.partials, merging.merge, merging.expired)
         shown: Staged | None = None
         if merging.shown is not None and merging.along is not None:
             self._flush(merging.shown)

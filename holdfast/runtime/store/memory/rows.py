@@ -1,5 +1,6 @@
 """Rows of the in-memory store as plain tuples, and their conversion from and to Arrow."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -75,7 +76,8 @@ def in_a_span(key: Key, row: Row, spans: list[dict[str, Any]]) -> bool:
         row.ts is not None
         and row.ts <= span["upto"]
         and (span["after"] is None or row.ts > span["after"])
-        and all(key[int(name[1:])] == value for name, value in span.items() if name[0] == "k")
+        and all(key[int(name[1:])] == value for name, value in span.items() if re.fullmatch(r"k\d+", name))
+        and all(row.value[int(name[1:])] == value for name, value in span.items() if re.fullmatch(r"c\d+", name))
         for span in spans
     )
 

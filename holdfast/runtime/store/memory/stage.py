@@ -120,6 +120,11 @@ class MemoryStage:
             merged = tuple(self._store.evaluate(sql, scope) for sql in merge.merged)
             ts = max((t for t in (before.ts, partial.ts) if t is not None), default=None)
             delta[key] = (before, Row(True, merged, ts))
+        absent = Row(False, (None,) * len(target.layout.value), None)
+        if merging.expired is not None:
+            expired = schemas.fit(merging.expired, schemas.expired_schema(target.layout))
+            for *key_values, ts in (row.values() for row in expired.to_pylist()):
+                delta[tuple(key_values)] = (target.rows.get(tuple(key_values), absent), absent._replace(ts=ts))
         if show is not None:
             rows = self._shown(delta, self._claim(show.collection), show.projection)
             self._stage(merging.query, show.collection, rows)
@@ -129,7 +134,7 @@ class MemoryStage:
         rows: Rows = {}
         for key, (_, after) in delta.items():
             scope = {col.key(i): v for i, v in enumerate(key)} | {col.state(i): v for i, v in enumerate(after.value)}
-            present = along.having is None or self._store.evaluate(along.having, scope) is True
+            present = after.present and (along.having is None or self._store.evaluate(along.having, scope) is True)
             shown = tuple(self._store.evaluate(sql, scope) for sql in along.columns) if present else None
             rows[key] = Row(present, target.absent().value if shown is None else shown, after.ts)
         return rows

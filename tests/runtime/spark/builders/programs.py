@@ -54,11 +54,11 @@ def program(sql: str) -> Program:
     return list(dataflow.programs.values())[-1]
 
 
-def table_program(name: str) -> Program:
-    """The program of one of the tables above."""
+def table_program(name: str, sql: str = "") -> Program:
+    """The program of one of the tables above, or of those in `sql`."""
     commands: list[tuple[bytes, bytes]] = []
     catalog = EMPTY
-    for parsed in statements(OBJECTS):
+    for parsed in statements(OBJECTS + sql):
         bound = bind(parsed.statement, catalog)
         commands += map(encode_command, commands_for(bound, text=parsed.text, number=len(commands)))
         catalog = fold(decode_command(key, value) for key, value in commands)
@@ -68,12 +68,18 @@ def table_program(name: str) -> Program:
 def _table_program(table: Table) -> Program:
     assert table.topic is not None
     assert table.formats is not None
-    return build_table(table.name, table.topic, table.schema, table.formats, table.timestamp)
+    return build_table(
+        table.name, table.topic, table.schema, table.formats, table.timestamp, table.window, table.window_store
+    )
 
 
 def check(name: str, program: Program) -> None:
     """Compare the SQL of a program with `golden/NAME.sql`."""
-    file, text = GOLDEN / f"{name}.sql", shown(program)
+    check_text(name, shown(program))
+
+
+def check_text(name: str, text: str) -> None:
+    file = GOLDEN / f"{name}.sql"
     if os.environ.get(REWRITE):
         file.write_text(text)
     assert text == file.read_text(), f"{file.name} differs; if the change is intended, run again with {REWRITE}=1"

@@ -17,6 +17,12 @@ CASES = {
         WINDOW HOPPING (SIZE 1 MINUTE, ADVANCE BY 20 SECONDS)
         GROUP BY id;
     """,
+    "tumbling_with_retention": """
+        CREATE TABLE x AS SELECT id, SUM(amount) AS s
+        FROM orders
+        WINDOW TUMBLING (SIZE 1 MINUTE, RETENTION 1 HOUR, GRACE PERIOD 10 SECONDS)
+        GROUP BY id;
+    """,
 }
 
 

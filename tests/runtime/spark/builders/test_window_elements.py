@@ -11,12 +11,6 @@ CASES = {
         WINDOW TUMBLING (SIZE 1 MINUTE, GRACE PERIOD 10 SECONDS)
         GROUP BY city EMIT FINAL;
     """,
-    "tumbling_with_retention": """
-        CREATE TABLE x AS SELECT id, SUM(amount) AS s
-        FROM orders
-        WINDOW TUMBLING (SIZE 1 MINUTE, RETENTION 1 HOUR, GRACE PERIOD 10 SECONDS)
-        GROUP BY id;
-    """,
 }
 
 

@@ -47,7 +47,14 @@ def upsert(connection: duckdb.DuckDBPyConnection, target: Collection, rows: pa.T
     return _stage_rows(connection, target, source)
 
 
-def merge(connection: duckdb.DuckDBPyConnection, target: State, partials: pa.Table, merge: Merge) -> StagedTable:
+def merge(
+    connection: duckdb.DuckDBPyConnection,
+    target: State,
+    partials: pa.Table,
+    merge: Merge,
+    expired: pa.Table | None = None,
+) -> StagedTable:
+    """`expired` are the keys of rows to delete."""
     layout = target.layout
     key, s = names("k", layout.key), names("s", layout.value)
     p = names("p", merge.arriving(layout).value)
@@ -66,6 +73,17 @@ def merge(connection: duckdb.DuckDBPyConnection, target: State, partials: pa.Tab
         f"SELECT {listed(['k'], key, ['r', 'b_present'], before, ['b_ts', 'TRUE AS a_present'], merged)}, "
         f"greatest(b_ts, p_ts) AS a_ts FROM ({joined})"
     )
+    if expired is not None:
+        connection.register("expired", expired)
+        nothing = [f"CAST(NULL AS {duckdb_type(type_)})" for type_ in layout.value]
+        stored = listed(
+            ["x.k"], (f"x.{name}" for name in key), ["t.rowid", "t.k IS NOT NULL"], (f"t.{name}" for name in s)
+        )
+        select += (
+            f" UNION ALL SELECT {stored}, t.ts, FALSE, {listed(nothing, ['x.ts'])} "
+            f"FROM (SELECT {columns.key_sql(layout, key)} AS k, {listed(key, ['ts'])} FROM expired) x "
+            f"LEFT JOIN {target.table} t ON t.k = x.k"
+        )
     return _create(connection, f"temp.stage_{target.table}", select)
 
 
@@ -108,10 +126,11 @@ def derive(
     key, s, a = names("k", layout.key), names("s", state.value), names("a", state.value)
     shown = [f"CASE WHEN present THEN {cast(e, t)} END AS c{i}"
              for i, (e, t) in enumerate(zip(along.columns, layout.value, strict=True))]  # fmt: skip
-    states = f"SELECT {listed(['k'], key, (f'{x} AS {y}' for x, y in zip(a, s, strict=True)))}, a_ts AS ts"
+    renamed_ = (f"{x} AS {y}" for x, y in zip(a, s, strict=True))
+    states = f"SELECT {listed(['k'], key, renamed_)}, a_ts AS ts, a_present"
     source = (
         f"SELECT {listed(['k'], key, shown)}, ts, present "
-        f"FROM (SELECT *, {is_present(along)} AS present FROM ({states} FROM {merged.name}))"
+        f"FROM (SELECT *, a_present AND {is_present(along)} AS present FROM ({states} FROM {merged.name}))"
     )
     return _stage_rows(connection, target, source)
 

@@ -159,8 +159,14 @@ def _spans_sql(asked: pa.Table, table: str, shown: Sequence[str]) -> str:
 
 def in_a_span(asked: pa.Table) -> str:
     """The condition that a row `t` is in one of the spans `x`."""
-    same = [f"x.{name} IS NOT DISTINCT FROM t.{name} AND " for name in asked.column_names if name[0] == "k"]
+    columns = [name for name in asked.column_names if name not in ("after", "upto")]
+    same = [f"x.{name} IS NOT DISTINCT FROM t.{_stored(name)} AND " for name in columns]
     return f"EXISTS (SELECT 1 FROM x WHERE {''.join(same)}t.ts <= x.upto AND (x.after IS NULL OR t.ts > x.after))"
+
+
+def _stored(column: str) -> str:
+    """What a state calls a column: its values are ``s0..``."""
+    return f"s{column[1:]}" if column[0] == "c" else column
 
 
 def _oldest(core: Core, state: State) -> int:

@@ -56,6 +56,12 @@ class ReadyMerge:
     merge: Merge
     shown: Collection | None
     along: StateProjection | None
+    expired: pa.Table | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rows it changes at most."""
+        return sum(rows.num_rows for rows in (self.partials, self.expired) if rows is not None)
 
     @property
     def statement(self) -> object:
@@ -100,6 +106,24 @@ def merge(core: Core, mergings: Sequence[ReadyMerge]) -> list[tuple[Delta, Delta
     ts, present = state.column(width), value.column(0)
     upserted = delta.collection_delta(shown[0].layout, key, before, [*value.columns[1:], ts, present])
     return list(zip(merged, _split(upserted, found), strict=True))
+
+
+def expire(core: Core, target: Collection | State, expired: pa.Table, staged: Delta) -> Delta:
+    """What is staged, and deletes of the keys that are `expired`."""
+    layout, n = target.layout, expired.num_rows
+    encoded, keys = encoded_keys(core, layout, expired, flagged=n)
+    key = [encoded, *(expired.column(name) for name in names("k", layout.key))]
+    nothing = [pa.nulls(n, field.type) for field in list(schemas.rows_schema(layout))[len(layout.key) : -1]]
+    before, ts, absent = (
+        find(core, target, keys),
+        expired.column("ts"),
+        pa.chunked_array([pa.repeat(pa.scalar(False), n)]),
+    )
+    if isinstance(target, Collection):
+        deleted = delta.collection_delta(layout, key, before, [*nothing, ts, absent])
+    else:
+        deleted = delta.state_delta(layout, key, before, [*nothing, ts], absent)
+    return Delta.of(pa.concat_tables([staged.rows, deleted]))
 
 
 def _split(rows: pa.Table, found: Sequence[tuple[pa.ChunkedArray, list[Any]]]) -> list[Delta]:

@@ -30,7 +30,7 @@ GROUP BY clk, bad;
 -- stage 1, round 0: MergeInto
 --   reads d_1: TopicInput orders
 --   reads s_2: StateLookup CTAS_X_5/Aggregate/Aggregate/StreamTime TickPartitions()
-SELECT k0, k1, k2, bad, COUNT(c1) AS p0, max(ts) AS ts
+SELECT k0, k1, k2, bad, COUNT(c1) AS p0, max(clk) AS p1, max(ts) AS ts
 FROM (
   SELECT k0, ws AS k1, IF(ws > 9223372036854715807L, 9223372036854775807L, ws + 60000L) AS k2, c0, c1, present, ts, part, off, bad, clk
   FROM (

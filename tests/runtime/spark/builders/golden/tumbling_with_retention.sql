@@ -27,10 +27,10 @@ FROM (
 )
 GROUP BY clk, bad;
 
--- stage 1, round 0: MergeWindows
+-- stage 1, round 0: MergeInto
 --   reads d_1: TopicInput orders
 --   reads s_2: StateLookup CTAS_X_5/Aggregate/Aggregate/StreamTime TickPartitions()
-SELECT k0, clk AS k1, k1 AS k2, k2 AS k3, CAST(COALESCE(SUM(c1), 0) AS INT) AS p0, max(ts) AS p1, max(off) AS p2, k2 AS ts, array(k1) AS o_start, array(k2) AS o_end, 0L AS late, bad
+SELECT k0, k1, k2, bad, CAST(COALESCE(SUM(c1), 0) AS INT) AS p0, max(clk) AS p1, max(ts) AS ts
 FROM (
   SELECT k0, ws AS k1, IF(ws > 9223372036854715807L, 9223372036854775807L, ws + 60000L) AS k2, c0, c1, present, ts, part, off, bad, clk
   FROM (
@@ -61,18 +61,4 @@ FROM (
   )
   WHERE bad > 0 OR ws + 60000 > st - 10000
 )
-GROUP BY k0, clk, k1, k2, bad;
-
--- stage 2, round 1: Upsert
---   reads h_3: SavedRows 1
-SELECT k0, k1, k2, a0 AS c0, coalesce(a_ts, b_ts) AS ts, a_present AS present
-FROM (
-  SELECT k0, k1, k2, b_present, b0 AS b0, b_ts, a_present, a0 AS a0, a_ts
-  FROM (
-    SELECT k0, k1, k2, b_present, br0 AS b0, b_ts, a_present, ar0 AS a0, a_ts
-    FROM (
-      SELECT k0, k1, k2, b_present, b0 AS br0, b_ts, a_present, a0 AS ar0, a_ts
-      FROM h_3
-    )
-  )
-);
+GROUP BY k0, k1, k2, bad;

@@ -1,10 +1,13 @@
 """Tables over windowed topics retain windows with the rules of Kafka Streams' stores."""
 
 import struct
+from contextlib import suppress
+from datetime import timedelta
 
 import pyarrow as pa
 from runtime.driver import Driver, Record
 
+from holdfast.errors import JobTimeout, SparkRestarted
 from holdfast.names import StateId
 from holdfast.runtime.outcome import Late
 
@@ -81,6 +84,51 @@ def test_dropped_records_are_counted_at_the_observed_time_of_their_arrival(engin
     driver.close()
 
 
+def test_records_that_expire_only_by_the_end_of_a_tick_are_not_dropped(engine, monkeypatch):
+    """And are not read again to find that out."""
+    selects: list[str] = []
+    select = engine.select
+    monkeypatch.setattr(engine, "select", lambda sql, inputs: selects.append(sql) or select(sql, inputs))
+    driver = Driver(engine, TUMBLING)
+    outcome = driver.tick([window("a", 0), window("b", 20), window("a", 100), window("b", 120)])
+    assert outcome.late == {}
+    assert selects == []
+    assert windows(driver) == [("a", 100, 110, 1), ("b", 120, 130, 1)]
+    assert driver.tick([window("a", 0)]).late == {("T", 0): Late(total=1, stream_time=120)}
+    assert driver.tick([window("a", 10)]).late == {("T", 0): Late(total=1, stream_time=120)}
+    assert len(set(selects)) == 1
+    driver.close()
+
+
+def test_a_window_that_moves_to_another_partition_expires_there(engine):
+    driver = Driver(engine, TUMBLING)
+    driver.tick([window("a", 0, 1)])
+    driver.tick([window("a", 0, 2, partition=1)])
+    driver.tick([window("b", 100)])
+    assert windows(driver) == [("a", 0, 10, 2), ("b", 100, 110, 1)]
+    # A record of the old partition is dropped there, and leaves the window alone.
+    driver.tick([window("a", 0, 3)])
+    assert windows(driver) == [("a", 0, 10, 2), ("b", 100, 110, 1)]
+    driver.tick([window("c", 30, partition=1)])
+    assert windows(driver) == [("b", 100, 110, 1), ("c", 30, 40, 1)]
+    assert stored_elements(driver) == 2
+    driver.close()
+
+
+def test_a_window_that_expires_is_deleted_at_its_own_time(engine):
+    records = [window("a", 0), window("a", 10), window("b", 0, None), window("a", 0, 7), window("b", 60)]
+    for ticks in ([records], [[record] for record in records], [records[:3], records[3:]]):
+        driver = Driver(engine, TUMBLING + "CREATE TABLE c AS SELECT k, v FROM t;")
+        driver.tick([window("b", 0)])
+        for tick in ticks:
+            driver.tick(tick)
+        deletes = [(sent.key, sent.timestamp) for sent in driver.sent("C") if sent.value is None]
+        # The record that deletes b's window is 5 milliseconds later than the window.
+        expired = [(window("a", start).key, start) for start in (0, 10)] if len(ticks) > 1 else []
+        assert sorted(deletes) == sorted([*expired, (window("b", 0).key, 5)])
+        driver.close()
+
+
 def test_each_partition_has_its_own_observed_time(engine):
     driver = Driver(engine, TUMBLING)
     driver.tick([window("a", 0), window("b", 0, 1, 1)])
@@ -140,6 +188,54 @@ def test_short_keys_after_a_windowed_one_are_only_skipped(engine):
     driver.tick([window("a", 0)])
     assert driver.tick([short] * 200).failed == {}
     assert windows(driver) == [("a", 0, 10, 1)]
+    driver.close()
+
+
+def test_keys_that_are_null_say_nothing_about_the_layout(engine):
+    driver = Driver(engine, TUMBLING)
+    outcome = driver.tick([Record("t", None, bytes(8), 1)] * 120)
+    assert outcome.failed == {}
+    assert [skipped.total for skipped in outcome.undecodable] == [120]
+    short = Record("t", b"short", bytes(8), 1)
+    assert driver.tick([short] * 60).failed == {}
+    driver.tick([window("a", 0)])
+    assert windows(driver) == [("a", 0, 10, 1)]
+    driver.close()
+
+
+def test_a_restart_of_spark_while_dropped_records_are_counted_only_delays_the_tick(engine, monkeypatch):
+    driver = Driver(engine, TUMBLING)
+    driver.tick([window("a", 100)])
+    select, failures = engine.select, [SparkRestarted()]
+
+    def ends_once(sql, inputs):
+        if failures:
+            raise failures.pop()
+        return select(sql, inputs)
+
+    monkeypatch.setattr(engine, "select", ends_once)
+    with suppress(SparkRestarted):
+        driver.tick([window("a", 0), window("b", 100)])
+    driver.service.run_until_idle()
+    assert failures == []
+    assert windows(driver) == [("a", 100, 110, 1), ("b", 100, 110, 1)]
+    driver.close()
+
+
+def test_a_count_of_dropped_records_that_takes_too_long_fails_its_query_alone(engine, monkeypatch):
+    driver = Driver(
+        engine, COUNTED + "CREATE TABLE u (k STRING PRIMARY KEY, v BIGINT) WITH (KAFKA_TOPIC='u', FORMAT='KAFKA');"
+    )
+    driver.tick([window("a", 100)])
+
+    def too_long(*_):
+        raise JobTimeout(timedelta(seconds=1))
+
+    monkeypatch.setattr(engine, "select", too_long)
+    failed = driver.tick([window("a", 0), Record("u", b"a", bytes(8), 1)]).failed
+    assert list(failed) == ["TABLE_T"]
+    assert failed["TABLE_T"].endswith("Then PAUSE and RESUME the query.")
+    assert len(driver.rows("U")) == 1
     driver.close()
 
 

@@ -9,8 +9,13 @@ from holdfast.runtime.spark.builders.window import STREAM_TIME, STREAM_TIME_MERG
 from holdfast.runtime.store.port import Layout
 from holdfast.types import Column, Scalar
 
-PARTITION_COLUMN = Column("ROWPARTITION", Scalar.INTEGER)
-"""The value column, after those of the table, with the partition of a row's last record."""
+WINDOW_COLUMNS = {
+    Column("ROWPARTITION", Scalar.INTEGER): "max_by(part, struct(part, off))",
+    Column("FIRST_OFFSET", Scalar.BIGINT): "min(off)",
+    Column("LAST_OFFSET", Scalar.BIGINT): "max(off)",
+}
+"""The value columns after those of the table, with the partition and the offsets of a window's records, and their
+SQL."""
 
 
 def retain_windows(
@@ -27,11 +32,13 @@ def retain_windows(
         STREAM_TIME_MERGE,
         time=end if window.type is WindowType.SESSION else start,
         partition=col.value(len(layout.value)),
+        first=col.value(len(layout.value) + 1),
+        last=col.value(len(layout.value) + 2),
         retention=store.retention.millis,
         misfit=_misfit(WindowedKey(window, store.topic)),
         remedy=_remedy(window, store.topic),
     )
-    return action, ((windows, Layout((*layout.key, Scalar.INTEGER), ())), (clock, STREAM_TIME))
+    return action, ((windows, Layout(layout.key, (Scalar.INTEGER,))), (clock, STREAM_TIME))
 
 
 def _misfit(key: WindowedKey) -> str:
