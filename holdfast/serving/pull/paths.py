@@ -1,4 +1,4 @@
-"""Access paths to the rows of a table: by its key, through an index, or all of them.
+"""Access paths to the rows of a table: by its key, the windows of a key, through an index, or all of them.
 
 A path can serve a query if it is readable at the query's time. An index has all columns of its table, so it can serve
 times that the table's own history no longer covers.
@@ -59,29 +59,37 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How the rows of a table are read. Without a lookup, all rows: of `index` if set, otherwise of the table."""
+    """How the rows of a table are read. Without a lookup, all rows: of `index` if set, otherwise of the table.
+
+    `windows_of` has keys of a windowed table without their windows: only their rows are read.
+    """
 
     table: Table
     index: Index | None = None
     lookup: Lookup | None = None
     by_key: bool = False
+    windows_of: pa.Table | None = None
 
     @property
     def collection(self) -> CollectionId:
         return CollectionId(self.index.name if self.index is not None else self.table.name)
 
     def relation(self, at: Time) -> Relation:
+        if self.windows_of is not None:
+            return GroupRead(self.collection, at, self.windows_of, with_group=True)
         if self.index is None or not self.index.expressions:
             return self.collection, at
         return GroupRead(self.collection, at, None if self.lookup is None else self.lookup.groups)
 
     def rows(self, store: Store, at: Time) -> pa.Table | None:
-        """The rows of an index on expressions; None for the table itself and for its default index."""
+        """The rows of an index on expressions, or of some keys; None for all rows of the table or its default index."""
         relation = self.relation(at)
         return store.read_groups(relation) if isinstance(relation, GroupRead) else None
 
     def __str__(self) -> str:
         name = self.table.view if isinstance(self.table, IndexedView) else self.table.name
+        if self.index is None and self.windows_of is not None:
+            return f'all windows of the key in table "{name}"'
         if self.index is None:
             return f'by the key of table "{name}"' if self.by_key else f'all rows of table "{name}"'
         if self.lookup is not None or self.by_key:
@@ -94,11 +102,13 @@ class Access:
 class Paths:
     """The paths to the rows of a table that satisfy conditions.
 
-    `refused` has the indexes in which the conditions cannot be looked up, and why.
+    `windows_of` has the keys that the conditions name of a windowed table, without their windows. `refused` has the
+    indexes in which the conditions cannot be looked up, and why.
     """
 
     table: Table
     by_key: bool
+    windows_of: pa.Table | None
     lookups: tuple[Lookup, ...]
     indexes: tuple[Index, ...]
     refused: tuple[tuple[Index, str], ...]
@@ -112,13 +122,20 @@ class Paths:
         found = [lookup for lookup in self.lookups if lookup.index in indexes]
         if found:
             best = max(found, key=lambda lookup: len(lookup.index.expressions))
-            return Access(self.table, best.index, best)
+            if not table_readable or not self._windows_are_fewer(best):
+                return Access(self.table, best.index, best)
+        if table_readable and self.windows_of is not None:
+            return Access(self.table, windows_of=self.windows_of)
         default = next((index for index in indexes if not index.expressions), None)
         if table_readable:
             return Access(self.table)
         if default is not None:
             return Access(self.table, default, by_key=self.by_key)
         return Access(self.table, indexes[0]) if indexes else Access(self.table)
+
+    def _windows_are_fewer(self, lookup: Lookup) -> bool:
+        """Whether the windows of a key are probably fewer rows than what an index finds."""
+        return self.windows_of is not None and len(lookup.index.expressions) <= self.windows_of.num_columns
 
 
 def all_rows(table: Table, indexes: Sequence[Index]) -> Access:
@@ -149,20 +166,33 @@ def paths_to(
             refused.append((index, "it lacks columns of the table; drop it and create it again"))
         else:
             usable.append(index)
-            found = _groups(index, conditions, layout, store) if index.expressions else None
+            found = _groups(index.expressions, conditions, layout, store) if index.expressions else None
             if isinstance(found, pa.Table):
                 lookups.append(Lookup(index, found))
             elif index.expressions:
                 refused.append((index, found or ""))
             elif not by_key:
                 refused.append((index, "the WHERE does not name the key by constants"))
-    return Paths(table, by_key, tuple(lookups), tuple(usable), tuple(refused))
+    windows_of = _windows_of(table, conditions, store)
+    return Paths(table, by_key, windows_of, tuple(lookups), tuple(usable), tuple(refused))
 
 
-def _groups(index: Index, conditions: Sequence[Expression], layout: Layout, reader: SqlReader) -> pa.Table | str:
-    """The groups that the conditions select, or why they cannot be looked up."""
+def _windows_of(table: Table, conditions: Sequence[Expression], store: ReadStore) -> pa.Table | None:
+    """The keys that the conditions name, of a table whose rows are grouped by them."""
+    layout = store.collections().get(CollectionId(table.name))
+    if table.window is None or layout is None or not layout.group:
+        return None
+    if Scalar.DOUBLE in layout.key[: layout.group]:  # 0.0 equals -0.0, but they are different keys.
+        return None
+    names = [expression_text(ColumnRef(column.name)) for column in table.schema.key]
+    found = _groups(names, conditions, layout, store)
+    return found if isinstance(found, pa.Table) else None
+
+
+def _groups(names: Sequence[str], conditions: Sequence[Expression], layout: Layout, reader: SqlReader) -> pa.Table | str:
+    """The groups that the conditions on some expressions select, or why they cannot be looked up."""
     by_column: list[list[object]] = []
-    for text, type_ in zip(index.expressions, layout.key, strict=False):
+    for text, type_ in zip(names, layout.key, strict=False):
         constants = _constants(text, conditions)
         if constants is None:
             return f"the WHERE does not compare {text} with constants"
