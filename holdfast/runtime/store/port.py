@@ -326,8 +326,8 @@ class StoreReads(Protocol):
         """
 
     def read_groups(self, part: GroupRead) -> pa.Table:
-        """Rows of a grouped collection: ``k0.., c0.., ts``, where ``k0`` is the first key column after the group, unless
-        the group is read as well."""
+        """Rows of a grouped collection: ``k0.., c0.., ts``, where ``k0`` is the first key column after the group,
+        or of the group if that is read as well."""
 
     def changes(self, collection: CollectionId, after: Time, to: Time, keys: KeyRange | None = None) -> pa.Table:
         """Every change with ``after < time <= to``, ordered by time; of some keys, or of all."""

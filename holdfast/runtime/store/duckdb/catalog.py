@@ -1,7 +1,8 @@
 """Creating, extending and dropping objects, each in one transaction. Callers hold `write_lock`.
 
-Extending an object adds value columns, which are NULL in all existing rows, also those of the past, or groups: stores of
-earlier releases have windowed tables without. Its tables are created again with the columns in order, because rows are inserted by position elsewhere.
+Extending an object adds value columns, which are NULL in all existing rows, also those of the past, or groups: stores
+of earlier releases have windowed tables without. Its tables are created again with the columns in order, because rows
+are inserted by position elsewhere.
 """
 
 from collections.abc import Mapping, Sequence

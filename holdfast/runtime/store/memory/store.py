@@ -240,7 +240,10 @@ class MemoryStore:
             wanted = {group for row in asked if None not in (group := tuple(row.values()))}
             rows = {key: row for key, row in rows.items() if key[:size] in wanted}
         if (number := found.layout.ordered) is not None:
-            low, high = (-math.inf if part.first is None else part.first), (math.inf if part.last is None else part.last)
+            low, high = (
+                (-math.inf if part.first is None else part.first),
+                (math.inf if part.last is None else part.last),
+            )
             rows = {key: row for key, row in rows.items() if low <= key[number] <= high}
         table = rows_table(rows, found.layout)
         return table if part.with_group else schemas.part_rows(table, found.layout)
