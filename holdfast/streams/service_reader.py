@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
@@ -14,14 +14,16 @@ from holdfast.client.stores.http import not_a_store
 from holdfast.client.stores.port import StoreSchema
 from holdfast.client.values import nullable
 from holdfast.errors import NoTransaction
-from holdfast.server.http.json_values import json_rows
-from holdfast.service.service import ServiceApi
+from holdfast.serving.json_values import json_rows
 from holdfast.serving.results import ResultColumn
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.read.pull import BoundRead
 from holdfast.sql.read.select import BoundSelect
 from holdfast.sql.syntax.parse import parse
 from holdfast.types import Scalar
+
+if TYPE_CHECKING:
+    from holdfast.service.service import ServiceApi
 
 PLAIN = (Scalar.BOOLEAN, Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE, Scalar.STRING)
 """Types whose values are the same in Arrow and in the client."""
@@ -31,7 +33,7 @@ PAGE_ROWS = 1_000
 class ServiceReader:
     """Runs pull queries in this process; rows become Python values page by page, as they are used."""
 
-    def __init__(self, service: ServiceApi, transaction: str | None = None) -> None:
+    def __init__(self, service: "ServiceApi", transaction: str | None = None) -> None:
         self._service, self._transaction = service, transaction
 
     def schema(self, name: str) -> StoreSchema:

@@ -13,12 +13,15 @@ from holdfast.errors import TopologyError, UnknownObject, WrongObjectKind
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.spark.engine import Engine
 from holdfast.streams import (
+    Consumed,
     Materialized,
+    Serdes,
     Streams,
     StreamsBuilder,
     TopicRecord,
     Window,
     Windowed,
+    WindowedSerdes,
     aggregates,
     col,
     key_value_store,
@@ -125,6 +128,20 @@ def test_a_topology_that_runs_already_goes_on(
         connect(changed).start().close()
     busy = service.catalog.objects[ObjectName("busy")]
     assert (busy.query, "> 2" in busy.statement) == (query, True), "it continues with the new condition"
+
+
+def test_notices_of_statements_are_logged(
+    connect: Callable[[StreamsBuilder], Streams], caplog: pytest.LogCaptureFixture
+) -> None:
+    built = builder()
+    serde = WindowedSerdes.time_windowed(Serdes.string(), timedelta(minutes=1))
+    built.stream("clicks", Consumed.with_(serde, Serdes.long()).with_partitions(1))
+    caplog.clear()
+    with connect(built):
+        pass
+    notices = [record for record in caplog.records if record.message.startswith("notice: ")]
+    assert [record.levelname for record in notices] == ["WARNING"]
+    assert "have no retention" in notices[0].message
 
 
 def test_an_application_is_started_before_its_stores_are_read() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.client.stores.literals import constant
 from holdfast.client.stores.port import StoreReader
-from holdfast.errors import ResultTooLarge, TypeMismatch
+from holdfast.errors import HoldfastError, ResultTooLarge, TypeMismatch
 
 PAGE_ROWS = 5_000
 
@@ -81,10 +81,7 @@ class PagedRows(Iterator[Row]):
 
 
 def _read(reader: StoreReader, query: OrderedQuery, size: int) -> Generator[Row]:
-    try:
-        page = _page(reader, query.text(size))
-    except ResultTooLarge:
-        page = None
+    page = _page(reader, query.text(size))
     if page is not None and len(page) < size:
         yield from page
         return
@@ -97,11 +94,8 @@ def _pages(reader: StoreReader, query: OrderedQuery, size: int) -> Generator[Row
     """All rows, in pages that become smaller when one is too large for the database."""
     rest, given = query, 0
     while True:
-        try:
-            page = _page(reader, rest.text(size))
-        except ResultTooLarge:
-            if size == 1:
-                raise
+        page = _page(reader, rest.text(size), may_fail=size > 1)
+        if page is None:
             size = max(1, size // 4)
             continue
         yield from page
@@ -118,9 +112,16 @@ def _pages(reader: StoreReader, query: OrderedQuery, size: int) -> Generator[Row
             return
 
 
-def _page(reader: StoreReader, text: str) -> Sequence[Row]:
-    with closing(reader.rows(text)) as rows:
-        return list(rows)
+def _page(reader: StoreReader, text: str, *, may_fail: bool = True) -> Sequence[Row] | None:
+    """The rows of a query; None if they are too large and it `may_fail`."""
+    try:
+        with closing(reader.rows(text)) as rows:
+            return list(rows)
+    except HoldfastError as error:
+        # An error of a server has the first class of its SQLSTATE, which can be another one.
+        if error.sqlstate != ResultTooLarge.sqlstate or not may_fail:
+            raise
+        return None
 
 
 def _equal(column: str, value: Any) -> str:
