@@ -1,6 +1,6 @@
 """Records that a Kafka Streams application wrote, read by topologies: stores answer as the application's did."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from shutil import copyfile
@@ -76,12 +76,9 @@ class Application:
         deploy(topology(topics).build(), EmbeddedDeployment(driver.service))
         driver.service.run_until_idle()
 
-    def write(self, *, part: slice = slice(None)) -> None:
-        for topic in self.topics:
-            self.write_topic(topic, part)
-
-    def write_topic(self, topic: WindowedTopic, part: slice = slice(None)) -> None:
-        self.driver.tick([_record(topic, record) for record in topic.records[part]])
+    def write(self, *, topics: Iterable[WindowedTopic] | None = None, part: slice = slice(None)) -> None:
+        for topic in self.topics if topics is None else topics:
+            self.driver.tick([_record(topic, record) for record in topic.records[part]])
 
     def store(self, topic: WindowedTopic) -> Any:
         return open_store(
@@ -209,11 +206,9 @@ def test_a_kill_inside_a_tick_loses_and_repeats_nothing(
     monkeypatch.setattr(crash, "_reached", copy)
     rest = iter(topics)
     with pytest.raises(Killed):
-        for topic in rest:
-            application.write_topic(topic)
+        application.write(topics=rest)
     monkeypatch.undo()
     resumed = Application(Driver(driver.engine, folder=killed, broker=driver.broker, clock=driver.clock), topics)
-    for topic in rest:
-        resumed.write_topic(topic)
+    resumed.write(topics=rest)
     check(resumed)
     resumed.driver.close()
