@@ -45,6 +45,10 @@ class Contents:
         now = _near(self.unflushed.now, read.groups, self.collection.layout.ordered, read.bounds)
         return replace(self, unflushed=replace(self.unflushed, now=now), part_of=relation)
 
+    @property
+    def has_unflushed(self) -> bool:
+        return self.unflushed is not None and self.unflushed.now.num_rows > 0
+
     def register(self, cursor: duckdb.DuckDBPyConnection, *, past: bool = True) -> None:
         """Let the statements of a cursor see what memory has."""
         if self.unflushed is not None:
@@ -67,7 +71,7 @@ class Contents:
         """
         table = stored_as or self.collection.current
         stored = listed(self._columns, ["g"] if self._group else [])
-        if self.unflushed is None or not self.unflushed.now.num_rows:
+        if self.unflushed is None or not self.has_unflushed:
             return f"SELECT {stored} FROM {table}"
         return (
             f"SELECT {stored} FROM {table} ANTI JOIN {self._now} USING (k) UNION ALL "
@@ -166,6 +170,8 @@ class RelationRead:
         contents = Contents.of(core, self.collection).within(name, self)
         latest = max(contents.written, self.collection.writing) <= self.at
         contents.register(cursor, past=not latest)
+        if latest and self.ranges and not contents.has_unflushed:
+            return [self._ranged(name)]
         found = self._found(name, contents)
         views = [] if found is None else [found]
         stored = None if found is None else found.name
@@ -188,6 +194,12 @@ class RelationRead:
             groups=groups,
             bounds=(first, last),
         )
+
+    def _ranged(self, name: str) -> RelationView:
+        """The rows of ranges, if no tick is newer than the time and memory has none of them."""
+        select = f"SELECT {listed(self._shown())} FROM {self.collection.current} WHERE {ORDERED} BETWEEN ? AND ?"
+        sql = " UNION ALL ".join([select] * len(self.ranges))
+        return RelationView(_quote(name), sql, tuple(chain.from_iterable(self.ranges)), materialized=True, latest=self)
 
     def _found(self, name: str, contents: Contents) -> RelationView | None:
         """The stored rows that suffice, if an index finds them."""
