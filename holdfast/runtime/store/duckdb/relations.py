@@ -52,7 +52,7 @@ class Contents:
     def register(self, cursor: duckdb.DuckDBPyConnection, *, past: bool = True) -> None:
         """Let the statements of a cursor see what memory has."""
         if self.unflushed is not None:
-            cursor.register(self._now.strip('"'), self.unflushed.now)
+            cursor.register(self._now_name, self.unflushed.now)
             if past:
                 cursor.register(self._past, self.unflushed.past)
 
@@ -108,8 +108,12 @@ class Contents:
         return [f"{group_sql(layout)} AS g"] if layout.group else []
 
     @property
+    def _now_name(self) -> str:
+        return f"{self.part_of}_now" if self.part_of else f"now_{self.collection.number}"
+
+    @property
     def _now(self) -> str:
-        return _quote(f"{self.part_of}_now") if self.part_of else f"now_{self.collection.number}"
+        return _quote(self._now_name)
 
     @property
     def _past(self) -> str:
