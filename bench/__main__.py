@@ -19,6 +19,7 @@ from bench import (
     store,
     subscribe,
     ticks,
+    windows,
 )
 
 PARTS = {
@@ -33,6 +34,7 @@ PARTS = {
     "indexes": indexes.measure,
     "memory": memory.measure,
     "subscribe": subscribe.measure,
+    "windows": windows.measure,
 }
 
 

@@ -72,7 +72,7 @@ def test_a_page_can_be_followed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # Test drivers of topologies use the Spark of the tests, as a process has only one.
-    monkeypatch.setattr("holdfast.streams.driver.shared_engine", lambda: engine)
+    monkeypatch.setattr("holdfast.streams.topology_test_driver.shared_engine", lambda: engine)
     service = Service(own_settings, sessions, open_store(own_settings.data_dir / "store"), KafkaCluster(own_settings))
     try:
         with running(service, listen(own_settings)) as server:

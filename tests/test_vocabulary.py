@@ -126,8 +126,8 @@ def test_a_class_name_is_defined_once_in_its_part() -> None:
     assert {name: modules for (_, name), modules in defined.items() if len(modules) > 1} == {}
 
 
-PARTS = ("client", "testing", "streams", "sql.syntax", "runtime.store.memory")
-"""What has names of its own: the client, query tests, topologies, statements as written, and the model of the store."""
+PARTS = ("client", "testing", "sql.syntax", "runtime.store.memory")
+"""What has names of its own: the client, query tests, statements as written, and the model of the store."""
 
 
 def public_classes(file: Path) -> Iterator[str]:

@@ -63,6 +63,10 @@ class Session:
         body["requestProperties"] = {"holdfast.tombstones": True, "holdfast.progress": progress}
         return Request("/query-stream", orjson.dumps(body), DELIMITED)
 
+    @property
+    def in_transaction(self) -> bool:
+        return TRANSACTION in self.properties
+
     def leave_transaction(self) -> None:
         """Leave the transaction, even if the server cannot be reached."""
         self.properties.pop(TRANSACTION, None)

@@ -1,7 +1,5 @@
 """Kafka Streams' interface: topologies that are built in Python and run as SQL."""
 
-from typing import TYPE_CHECKING, Any
-
 from holdfast.client.stores import (
     ReadOnlyKeyValueStore,
     ReadOnlySessionStore,
@@ -18,19 +16,17 @@ from holdfast.streams.application import Streams
 from holdfast.streams.builder import StreamsBuilder
 from holdfast.streams.consumed import Consumed, OffsetReset
 from holdfast.streams.expressions import Expr, call, col, lit, row_time, sql, when, window_end, window_start
-from holdfast.streams.functions import Columnar
 from holdfast.streams.grouped import KGroupedStream, KGroupedTable, SessionWindowedKStream, TimeWindowedKStream
 from holdfast.streams.materialized import Materialized
 from holdfast.streams.produced import Produced
+from holdfast.streams.python_functions import Columnar
 from holdfast.streams.serdes import Row, Serde, Serdes, WindowedSerde, WindowedSerdes
 from holdfast.streams.stream import KStream
 from holdfast.streams.table import KTable
+from holdfast.streams.topic_records import TopicRecord
 from holdfast.streams.topology import Topology
+from holdfast.streams.topology_test_driver import TopologyTestDriver
 from holdfast.streams.windows import JoinWindows, SessionWindows, SlidingWindows, Suppressed, TimeWindows
-
-if TYPE_CHECKING:
-    from holdfast.streams.driver import TopologyTestDriver
-    from holdfast.streams.topic_records import TopicRecord
 
 __all__ = [
     "Columnar",
@@ -79,14 +75,3 @@ __all__ = [
     "window_start",
     "window_store",
 ]
-
-# The test driver needs Spark, whose import takes a second that clients of a server do not need.
-OF_TESTS = {"TopologyTestDriver": "driver", "TopicRecord": "topic_records"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in OF_TESTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{OF_TESTS[name]}"), name)

@@ -11,9 +11,9 @@ from holdfast.client.stores.store_type import StoreType, open_store
 from holdfast.config import Settings, load
 from holdfast.errors import ReadError, TopologyError
 from holdfast.names import quote
+from holdfast.sql.syntax.statements import ObjectKind
 from holdfast.streams.builder import StreamsBuilder
 from holdfast.streams.deployment import Deployment, ServerDeployment, deploy
-from holdfast.streams.nodes import Kind
 from holdfast.streams.topology import Topology
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Streams:
         """Wait until each table has read its topics and can be queried; raises the `ReadError` of one that cannot."""
         reader, deadline = self._running.reader, time.monotonic() + timeout.total_seconds()
         for node in self.topology.created:
-            while node.kind is Kind.TABLE:
+            while node.kind is ObjectKind.TABLE:
                 try:
                     reader.rows(f"SELECT * FROM {quote(node.name)} LIMIT 0;").close()
                     break

@@ -6,15 +6,16 @@ from typing import Any, TypeVar, overload
 
 from holdfast.client.stores.windowed import Windowed
 from holdfast.errors import NotSupported, TopologyError
-from holdfast.streams.consumed import Consumed
+from holdfast.sql.syntax.statements import ObjectKind
+from holdfast.streams.consumed import Consumed, OffsetReset
 from holdfast.streams.durations import millis, positive
 from holdfast.streams.materialized import Materialized
-from holdfast.streams.nodes import Columns, Kind, TopicNode
-from holdfast.streams.relation import KEY, VALUE, Relation
+from holdfast.streams.nodes import Columns, TopicNode
 from holdfast.streams.serdes import Serde, Serdes, WindowedSerde
 from holdfast.streams.stream import KStream
 from holdfast.streams.table import KTable
 from holdfast.streams.topology import Topology
+from holdfast.streams.topology_rows import KEY, VALUE, TopologyRows, column_named
 from holdfast.streams.windows import KeyWindow
 from holdfast.streams.workspace import Workspace
 
@@ -33,7 +34,7 @@ class StreamsBuilder:
     """Declares topics and what is computed from them. `application_id` begins the names of its objects."""
 
     def __init__(self, application_id: str = "streams") -> None:
-        self._workspace = Workspace(application_id)
+        self._workspace = Workspace(application_id, KTable)
 
     # -- streams
 
@@ -49,11 +50,18 @@ class StreamsBuilder:
         read = consumed or TEXT
         serde = read.key_serde
         window = None
+        if read.changelog or (isinstance(serde, WindowedSerde) and serde.changelog):
+            raise NotSupported(
+                f'topic "{topic}" is a changelog, and cannot be a stream',
+                detail="It has the latest value of each window, which makes a table.",
+                hint="Use windowed_table with the raw key serde and Consumed.for_changelog(), and its to_stream().",
+            )
         if isinstance(serde, WindowedSerde):
-            window = KeyWindow(serde.size, serde.changelog)
-            log.info("windowed topic read as a stream: topic=%s reason=%s", topic, NO_TTL)
-        node = self._topic_node(Kind.STREAM, "stream", topic, read, read.name, window)
-        return KStream(self._workspace, Relation.of(node))
+            window = KeyWindow(serde.size)
+            log.warning("windowed topic read as a stream: topic=%s reason=%s", topic, NO_TTL)
+        node = self._topic_node(ObjectKind.STREAM, "stream", topic, read, read.name, window)
+        rows = TopologyRows.of(node)
+        return KStream(self._workspace, lambda: rows)
 
     # -- tables
 
@@ -83,8 +91,8 @@ class StreamsBuilder:
                 detail="Its keys have no windows.",
                 hint="Aggregate it: stream(…).group_by(…).windowed_by(…).aggregate(…) gives a window store.",
             )
-        node = self._topic_node(Kind.TABLE, "table", topic, read, stored.store_name or read.name, None)
-        return KTable(self._workspace, Relation.of(node))
+        node = self._topic_node(ObjectKind.TABLE, "table", topic, read, stored.store_name or read.name, None)
+        return KTable(self._workspace, TopologyRows.of(node))
 
     @overload
     def windowed_table(
@@ -168,14 +176,14 @@ class StreamsBuilder:
             )
         # Sessions have the same keys in a changelog.
         layout = KeyWindow(window.size, read.changelog and window.size is not None)
-        node = self._topic_node(Kind.TABLE, operation, topic, read, name, layout, retention)
-        return KTable(self._workspace, Relation.of(node))
+        node = self._topic_node(ObjectKind.TABLE, operation, topic, read, name, layout, retention)
+        return KTable(self._workspace, TopologyRows.of(node))
 
     # -- nodes
 
     def _topic_node(
         self,
-        kind: Kind,
+        kind: ObjectKind,
         operation: str,
         topic: str,
         read: Consumed[Any, Any],
@@ -184,9 +192,19 @@ class StreamsBuilder:
         retention: timedelta | None = None,
     ) -> TopicNode:
         _check_topic(topic)
+        if kind is ObjectKind.TABLE and read.offset_reset is OffsetReset.LATEST:
+            raise NotSupported(
+                f'table over topic "{topic}" cannot start at the latest record',
+                detail="A table has the latest value of each key, which an earlier record may have.",
+                hint="Leave with_offset_reset out; or read the records from now on with stream, and aggregate them.",
+            )
         key, values = _columns(read.key_serde, read.value_serde)
+        node_name = name or self._workspace.name(operation)
+        timestamp = read.timestamp_column
+        if timestamp is not None:
+            timestamp = column_named(timestamp, [each for each, _ in (*key, *values)], relation=node_name)
         node = TopicNode(
-            name=name or self._workspace.name(operation),
+            name=node_name,
             kind=kind,
             key=key,
             values=values,
@@ -198,13 +216,11 @@ class StreamsBuilder:
             reads=topic,
             reset=read.offset_reset,
             retention=retention,
-            timestamp=None,
+            timestamp=timestamp,
             timestamp_format=read.timestamp_format,
             partitions=read.partitions,
         )
         self._workspace.add(node)
-        if read.timestamp_column is not None:
-            node.timestamp = Relation.of(node).field(read.timestamp_column).name
         return node
 
     def build(self) -> Topology:

@@ -8,18 +8,18 @@ from typing import Any
 from holdfast.errors import HoldfastError, TopologyError, TypeMismatch
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression
 from holdfast.streams.expressions import Expr, tree_of
-from holdfast.streams.functions import PythonFunction, row_function
-from holdfast.streams.relation import Field, Relation
+from holdfast.streams.python_functions import PythonFunction, row_function
+from holdfast.streams.topology_rows import Field, TopologyRows
 from holdfast.types import is_number
 
-Given = Expr[Any] | Callable[..., Any]
+Computation = Expr[Any] | Callable[..., Any]
 """What filters and projections take."""
 
 
 class RowColumns(Mapping[str, Expr[Any]]):
     """The columns of a row inside a lambda: `value["amount"]`."""
 
-    def __init__(self, relation: Relation, fields: Sequence[Field], qualifier: str | None = None) -> None:
+    def __init__(self, relation: TopologyRows, fields: Sequence[Field], qualifier: str | None = None) -> None:
         self._relation, self._fields, self._qualifier = relation, fields, qualifier
 
     def __getitem__(self, name: str) -> Expr[Any]:
@@ -36,31 +36,31 @@ class RowColumns(Mapping[str, Expr[Any]]):
 class Callables:
     """Turns the callables of one operation into expressions over a relation; collects the functions that they use."""
 
-    relation: Relation
+    relation: TopologyRows
     functions: list[PythonFunction] = field(default_factory=list)
 
-    def expression(self, given: Given | Any) -> Expression:
+    def expression(self, computation: Computation | Any) -> Expression:
         """The expression of an expression, a constant, a lambda or a function."""
-        if isinstance(given, Expr) or not callable(given):
-            return tree_of(given)
-        if is_annotated(given):
-            return self.call(row_function(given))
-        return tree_of(self.traced(given))
+        if isinstance(computation, Expr) or not callable(computation):
+            return tree_of(computation)
+        if is_annotated(computation):
+            return self.call(row_function(computation))
+        return tree_of(self.traced(computation))
 
-    def columns(self, given: Any) -> Mapping[str, Expression] | Expression:
+    def columns(self, computation: Any) -> Mapping[str, Expression] | Expression:
         """The columns of a mapping, or the expression of a single value."""
-        if callable(given) and not isinstance(given, Expr) and not is_annotated(given):
-            given = self.traced(given)
-        if isinstance(given, Mapping):
-            return {name: self.expression(each) for name, each in given.items()}
-        return self.expression(given)
+        if callable(computation) and not isinstance(computation, Expr) and not is_annotated(computation):
+            computation = self.traced(computation)
+        if isinstance(computation, Mapping):
+            return {name: self.expression(each) for name, each in computation.items()}
+        return self.expression(computation)
 
-    def traced(self, given: Callable[..., Any]) -> Any:
+    def traced(self, function: Callable[..., Any]) -> Any:
         """What a lambda returns for expressions; it takes a value, or a key and a value."""
-        count = len(inspect.signature(given).parameters)
+        count = len(inspect.signature(function).parameters)
         if count not in (1, 2):
             raise TopologyError(f"a lambda takes a value, or a key and a value, not {count} arguments")
-        return trace(given, *[self.key, self.value][2 - count :])
+        return trace(function, *[self.key, self.value][2 - count :])
 
     @property
     def key(self) -> Any:
@@ -70,7 +70,7 @@ class Callables:
     def value(self) -> Any:
         return row(self.relation, self.relation.values, single=self.relation.is_single)
 
-    def with_functions(self) -> Relation:
+    def with_functions(self) -> TopologyRows:
         """The relation with the functions that the expressions use."""
         return self.relation.with_functions(*self.functions)
 
@@ -97,20 +97,20 @@ class Callables:
         return Call(function.name, tuple(arguments))
 
 
-def is_annotated(given: Any) -> bool:
+def is_annotated(function: Any) -> bool:
     """Whether a function is one of Python, which is sent to the server; others are called once with expressions."""
-    return inspect.isfunction(given) and bool(given.__annotations__)
+    return inspect.isfunction(function) and bool(function.__annotations__)
 
 
-def row(relation: Relation, fields: Sequence[Field], *, single: bool, qualifier: str | None = None) -> Any:
+def row(relation: TopologyRows, fields: Sequence[Field], *, single: bool, qualifier: str | None = None) -> Any:
     """The expression of a single column, or the columns of a row."""
     return Expr(ColumnRef(fields[0].name, qualifier)) if single else RowColumns(relation, fields, qualifier)
 
 
-def trace(given: Callable[..., Any], *arguments: Any) -> Any:
+def trace(function: Callable[..., Any], *arguments: Any) -> Any:
     """The result of a lambda that is called with expressions."""
     try:
-        result = given(*arguments)
+        result = function(*arguments)
     except HoldfastError:
         raise
     except Exception as problem:

@@ -1,10 +1,11 @@
 """Where a topology runs, and how its statements are applied there."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from holdfast.client.client import Client
+from holdfast.client.entities import warnings
 from holdfast.client.stores.http import ClientReader
 from holdfast.client.stores.port import StoreReader
 from holdfast.errors import UnknownObject
@@ -39,6 +40,12 @@ def deploy(topology: Topology, to: Deployment) -> None:
             to.execute(text, statement.properties)
 
 
+def log_notices(notices: Iterable[str]) -> None:
+    """What the user of a successful statement should know."""
+    for notice in notices:
+        log.warning("notice: %s", notice)
+
+
 def _text(statement: TopologyStatement, to: Deployment) -> str | None:
     """The statement to run; None if the object is as the statement says."""
     existing = to.definition(statement.name) if statement.name is not None else None
@@ -64,4 +71,5 @@ class ServerDeployment:
         return str(entity["sourceDescription"]["statement"])
 
     def execute(self, text: str, properties: Mapping[str, str]) -> None:
-        self._client.execute(text, properties)
+        for entity in self._client.execute(text, properties):
+            log_notices(warnings(entity))

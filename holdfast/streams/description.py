@@ -2,22 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 
+from holdfast.sql.syntax.statements import ObjectKind
 from holdfast.streams.durations import span
-from holdfast.streams.nodes import Columns, Kind, Node
+from holdfast.streams.nodes import Columns, TopologyNode
 
 KEY_VALUE = "key-value store"
 
 
-def described(application: str, nodes: Sequence[Node]) -> str:
+def described(application: str, nodes: Sequence[TopologyNode]) -> str:
     """One paragraph per object, each after those that it reads."""
     paragraphs = ["\n".join(_lines(node, nodes)) for node in nodes]
     return "\n\n".join([f"Application: {application}", *paragraphs]) + "\n"
 
 
-def _lines(node: Node, nodes: Sequence[Node]) -> Iterator[str]:
+def _lines(node: TopologyNode, nodes: Sequence[TopologyNode]) -> Iterator[str]:
     yield f"{node.kind.title()}: {node.name} ({node.operation})"
     yield f"  rows: {_columns(node.key, node.values)}{_window(node)}"
-    if node.kind is Kind.TABLE:
+    if node.kind is ObjectKind.TABLE:
         yield f"  store: {store(node)}"
     if node.topic is not None:
         yield f"  topic: {node.topic} ({node.key_format.name} keys, {node.value_format.name} values)"
@@ -30,14 +31,14 @@ def _lines(node: Node, nodes: Sequence[Node]) -> Iterator[str]:
         yield f"  {line}"
 
 
-def store(node: Node) -> str:
+def store(node: TopologyNode) -> str:
     """The type of a table's store."""
     if node.window is None:
         return KEY_VALUE
     return "session store" if node.window.size is None else "window store"
 
 
-def _window(node: Node) -> str:
+def _window(node: TopologyNode) -> str:
     if node.window is None:
         return ""
     return ", per session" if node.window.size is None else f", per window of {span(node.window.size)}"

@@ -1,17 +1,21 @@
 """A database in this process."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from holdfast.client.stores.port import StoreReader
-from holdfast.service.service import ServiceApi
 from holdfast.sql.syntax.parse import statements
+from holdfast.streams.deployment import log_notices
 from holdfast.streams.service_reader import ServiceReader
+
+if TYPE_CHECKING:
+    from holdfast.service.service import ServiceApi
 
 
 class EmbeddedDeployment:
     """A service in this process."""
 
-    def __init__(self, service: ServiceApi) -> None:
+    def __init__(self, service: "ServiceApi") -> None:
         self._service = service
         self.reader: StoreReader = ServiceReader(service)
 
@@ -21,4 +25,4 @@ class EmbeddedDeployment:
 
     def execute(self, text: str, properties: Mapping[str, str]) -> None:
         for parsed in statements(text, lambda: self._service.catalog.types):
-            self._service.execute(parsed, properties)
+            log_notices(self._service.execute(parsed, properties).notices)

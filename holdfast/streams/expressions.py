@@ -5,6 +5,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Generic, NoReturn, TypeVar
 
+from holdfast.client.stores.literals import constant
 from holdfast.errors import TopologyError
 from holdfast.runtime.expressions import tree
 from holdfast.runtime.expressions.parse import parse_expression
@@ -218,24 +219,10 @@ def tree_of(value: Any) -> Expression:
             return value.tree
         case None:
             return tree.NullLiteral()
-        case bool():
-            return tree.BooleanLiteral(value)
-        case int():
-            return tree.IntegerLiteral(value) if value >= 0 else tree.Negate(tree.IntegerLiteral(-value))
-        case float():
-            text = repr(abs(value))
-            literal = tree.DoubleLiteral(text if "e" in text else f"{text}E0")
-            return literal if value >= 0 else tree.Negate(literal)
-        case Decimal():
-            text = format(abs(value), "f")
-            decimal = tree.DecimalLiteral(text if "." in text else f"{text}.0")
-            return decimal if value >= 0 else tree.Negate(decimal)
         case str():
             return tree.StringLiteral(value)
-        case bytes():
-            return tree.Call("TO_BYTES", (tree.StringLiteral(value.hex()), tree.StringLiteral("hex")))
-        case datetime() | date() | time():
-            return tree.StringLiteral(value.isoformat())
+        case bool() | int() | float() | Decimal() | bytes() | datetime() | date() | time():
+            return parse_expression(constant(value))
         case list() | tuple():
             return tree.ArrayLiteral(tuple(map(tree_of, value)))
         case Mapping():

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from holdfast.client.stores.windowed import Windowed
 from holdfast.errors import NotSupported, TopologyError
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression
+from holdfast.sql.syntax.statements import ObjectKind
 from holdfast.streams import aggregates
 from holdfast.streams.aggregates import Aggregate
 from holdfast.streams.callables import Callables
-from holdfast.streams.functions import PythonFunction, aggregate_function, reduce_function
 from holdfast.streams.materialized import Materialized
-from holdfast.streams.nodes import Kind
-from holdfast.streams.queries import AggregateNode
-from holdfast.streams.relation import VALUE, Field, Relation, free_name, key_format, row_format, single_format
+from holdfast.streams.python_functions import PythonFunction, aggregate_function, reduce_function
+from holdfast.streams.query_nodes import AggregateNode
 from holdfast.streams.serdes import Row, Serde
+from holdfast.streams.topology_rows import VALUE, Field, TopologyRows, free_name, key_format, row_format, single_format
 from holdfast.streams.windows import SessionWindows, TimeWindows
 from holdfast.streams.workspace import Workspace
 
@@ -43,7 +43,7 @@ class Grouped(Generic[K, V]):
     """Rows grouped by expressions. `K` is the type of the keys of a result."""
 
     workspace: Workspace
-    relation: Relation
+    relation: TopologyRows
     keys: tuple[Field, ...]
     windows: TimeWindows | SessionWindows | None = None
 
@@ -124,8 +124,6 @@ class Grouped(Generic[K, V]):
         *,
         single: bool,
     ) -> "KTable[Any, Any]":
-        from holdfast.streams.table import KTable
-
         stored = materialized or Materialized()
         relation = self.relation.with_functions(*functions)
         name = stored.store_name or self.workspace.name("aggregate")
@@ -138,7 +136,7 @@ class Grouped(Generic[K, V]):
         value_format = single_format(results[0].type) if single else row_format(relation.value_format, results)
         node = AggregateNode(
             name=name,
-            kind=Kind.TABLE,
+            kind=ObjectKind.TABLE,
             key=tuple((each.name, each.type) for each in self.keys),
             values=tuple((each.name, each.type) for each in results),
             key_format=key_format(self.keys) if self.keys != relation.key else relation.key_format,
@@ -154,7 +152,8 @@ class Grouped(Generic[K, V]):
         )
         _apply_serdes(node, stored)
         self.workspace.add(node)
-        return KTable(self.workspace, Relation.of(node))
+        made: KTable[Any, Any] = self.workspace.table(self.workspace, TopologyRows.of(node))
+        return made
 
     def _check_retention(self, name: str, retention: timedelta) -> None:
         if self.windows is None:

@@ -8,20 +8,20 @@ from holdfast.errors import TopologyError
 from holdfast.runtime.compiler.inference import type_of
 from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.tree import Call, ColumnRef, Expression
+from holdfast.sql.syntax.statements import ObjectKind
 from holdfast.sql.syntax.walk import rewrite
 from holdfast.streams.callables import Callables, is_annotated, row, trace
 from holdfast.streams.expressions import Expr, tree_of
-from holdfast.streams.functions import PythonFunction, row_function, versioned
-from holdfast.streams.nodes import Kind
-from holdfast.streams.relation import (
+from holdfast.streams.python_functions import PythonFunction, row_function, versioned
+from holdfast.streams.topology_rows import (
     KEY,
     LEFT,
     RIGHT,
     VALUE,
     Field,
-    Join,
-    Relation,
+    JoinInput,
     Scan,
+    TopologyRows,
     copied,
     free_name,
     key_format,
@@ -39,20 +39,20 @@ SYNTHETIC_KEY = "ROWKEY"
 def stream_join(
     workspace: Workspace,
     word: str,
-    left: Relation,
-    right: Relation,
+    left: TopologyRows,
+    right: TopologyRows,
     joiner: Any,
     windows: JoinWindows | None,
     on: Any,
-) -> Relation:
+) -> TopologyRows:
     """The join of a stream with a stream or a table."""
-    if right.kind is Kind.STREAM and windows is None:
+    if right.kind is ObjectKind.STREAM and windows is None:
         raise TopologyError(
             "a join of two streams needs windows",
             detail="Records match when their keys are equal and their times are close.",
             hint="Write join(other, joiner, JoinWindows.of(timedelta(minutes=5))).",
         )
-    if right.kind is Kind.TABLE and windows is not None:
+    if right.kind is ObjectKind.TABLE and windows is not None:
         raise TopologyError(
             "a join with a table has no windows", detail="A record is joined with the row that the table has then."
         )
@@ -60,27 +60,29 @@ def stream_join(
     return _join(workspace, word, left, right, joiner, on, within)
 
 
-def table_join(workspace: Workspace, word: str, left: Relation, right: Relation, joiner: Any, on: Any) -> Relation:
+def table_join(
+    workspace: Workspace, word: str, left: TopologyRows, right: TopologyRows, joiner: Any, on: Any
+) -> TopologyRows:
     """The join of two tables, by their keys or by a column that names the key of the right one."""
     return _join(workspace, word, left, right, joiner, on, "")
 
 
 def _join(
-    workspace: Workspace, word: str, left: Relation, right: Relation, joiner: Any, on: Any, within: str
-) -> Relation:
+    workspace: Workspace, word: str, left: TopologyRows, right: TopologyRows, joiner: Any, on: Any, within: str
+) -> TopologyRows:
     if len(right.key) != 1:
         raise TopologyError("only relations with a key of one column can be joined", hint="Change the key before.")
-    foreign = on is not None and left.kind is Kind.TABLE
+    foreign = on is not None and left.kind is ObjectKind.TABLE
     callables = Callables(left)
     condition = callables.expression(on) if on is not None else ColumnRef(_only_key(left).name)
     left = callables.with_functions()
     # Rows that are filtered and projected only are joined by the same query; a full join needs them as they are.
     folded = isinstance(left.input, Scan) and word != FULL
     if not folded:
-        left = Relation.of(workspace.node(left))
+        left = TopologyRows.of(workspace.node(left))
     left_node = left.input.nodes[0]
     right_node = workspace.node(right)
-    right = Relation.of(right_node)
+    right = TopologyRows.of(right_node)
     left_key, right_key = _qualified(left.resolve(condition), LEFT), ColumnRef(right.key[0].name, RIGHT)
     values, single, functions = _values(left, right, joiner)
     if foreign:
@@ -89,9 +91,11 @@ def _join(
         name = free_name(left.key[0].name if left.key else KEY, values)
         key = (Field(name, _joined_key(word, left_key, right_key), left.type_of(condition)),)
     fields = tuple(replace(each, expression=_over_sides(each.expression, left, right)) for each in values)
-    return Relation(
+    return TopologyRows(
         kind=left.kind,
-        input=Join(word=word, left=left_node, right=right_node, left_key=left_key, right_key=right_key, within=within),
+        input=JoinInput(
+            word=word, left=left_node, right=right_node, left_key=left_key, right_key=right_key, within=within
+        ),
         key=key,
         values=copied(fields, key),
         key_format=left.key_format if foreign or on is None else key_format(key),
@@ -102,7 +106,7 @@ def _join(
     )
 
 
-def _only_key(left: Relation) -> Field:
+def _only_key(left: TopologyRows) -> Field:
     if len(left.key) != 1:
         raise TopologyError(
             "only relations with a key of one column can be joined", hint="Pass on=…, or change the key."
@@ -117,7 +121,9 @@ def _joined_key(word: str, left: Expression, right: ColumnRef) -> Expression:
     return left if isinstance(left, ColumnRef) else right
 
 
-def _values(left: Relation, right: Relation, joiner: Any) -> tuple[tuple[Field, ...], bool, tuple[PythonFunction, ...]]:
+def _values(
+    left: TopologyRows, right: TopologyRows, joiner: Any
+) -> tuple[tuple[Field, ...], bool, tuple[PythonFunction, ...]]:
     """The value columns of the result, whether they are a single value, and the functions that they use."""
     functions: tuple[PythonFunction, ...] = ()
     if joiner is None:
@@ -141,7 +147,7 @@ def _values(left: Relation, right: Relation, joiner: Any) -> tuple[tuple[Field, 
     return (Field(VALUE, single, _type_of(single, left, right, known)),), True, functions
 
 
-def _both(left: Relation, right: Relation) -> Mapping[str, Any]:
+def _both(left: TopologyRows, right: TopologyRows) -> Mapping[str, Any]:
     """The value columns of both sides."""
     found: dict[str, Expr[Any]] = {}
     for side, alias in ((left, LEFT), (right, RIGHT)):
@@ -155,7 +161,7 @@ def _both(left: Relation, right: Relation) -> Mapping[str, Any]:
     return found
 
 
-def _called(function: PythonFunction, left: Relation, right: Relation) -> Expr[Any]:
+def _called(function: PythonFunction, left: TopologyRows, right: TopologyRows) -> Expr[Any]:
     """The call of a function with both values, each of one column."""
     if len(function.parameters) != 2 or not (left.is_single and right.is_single):
         raise TopologyError(
@@ -166,7 +172,9 @@ def _called(function: PythonFunction, left: Relation, right: Relation) -> Expr[A
     return Expr(Call(function.name, (ColumnRef(left.values[0].name, LEFT), ColumnRef(right.values[0].name, RIGHT))))
 
 
-def _type_of(expression: Expression, left: Relation, right: Relation, functions: Iterable[PythonFunction]) -> SqlType:
+def _type_of(
+    expression: Expression, left: TopologyRows, right: TopologyRows, functions: Iterable[PythonFunction]
+) -> SqlType:
     columns = [
         ScopeColumn(each.name, each.type, qualifier=alias)
         for side, alias in ((left, LEFT), (right, RIGHT))
@@ -175,7 +183,7 @@ def _type_of(expression: Expression, left: Relation, right: Relation, functions:
     return type_of(versioned(expression, functions), Scope.of(columns, relation=f"{left.name} or {right.name}"))
 
 
-def _over_sides(expression: Expression, left: Relation, right: Relation) -> Expression:
+def _over_sides(expression: Expression, left: TopologyRows, right: TopologyRows) -> Expression:
     """An expression of a joiner over the two inputs: its columns of the left side as that side computes them."""
 
     def change(node: Expression) -> Expression | None:

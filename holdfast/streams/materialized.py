@@ -24,7 +24,7 @@ class Materialized(Generic[K, V]):
     key_serde: Serde[K] | None = None
     value_serde: Serde[V] | None = None
     store_retention: timedelta | None = None
-    logged: bool | None = None
+    logged: bool = False
     store_type: StoreType[Any] | None = None
 
     @classmethod

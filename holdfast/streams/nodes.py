@@ -3,23 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import StrEnum
 
 from holdfast.names import literal, quote
+from holdfast.sql.syntax.statements import ObjectKind
 from holdfast.streams.consumed import OffsetReset
 from holdfast.streams.durations import span
-from holdfast.streams.functions import PythonFunction
-from holdfast.streams.serdes import Format
+from holdfast.streams.python_functions import PythonFunction
+from holdfast.streams.serdes import DeclaredFormat
 from holdfast.streams.windows import KeyWindow
 from holdfast.types import SqlType
 
 Columns = tuple[tuple[str, SqlType], ...]
 """Names and types."""
-
-
-class Kind(StrEnum):
-    STREAM = "STREAM"
-    TABLE = "TABLE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +27,15 @@ class TopologyStatement:
 
 
 @dataclass(kw_only=True, eq=False)
-class Node:
+class TopologyNode:
     """A stream or a table with a name. `required` nodes exist even if no other node reads them."""
 
     name: str
-    kind: Kind
+    kind: ObjectKind
     key: Columns
     values: Columns
-    key_format: Format
-    value_format: Format
+    key_format: DeclaredFormat
+    value_format: DeclaredFormat
     window: KeyWindow | None = None
     topic: str | None = None
     required: bool = False
@@ -51,7 +46,7 @@ class Node:
         raise NotImplementedError
 
     @property
-    def inputs(self) -> Sequence["Node"]:
+    def inputs(self) -> Sequence["TopologyNode"]:
         raise NotImplementedError
 
     @property
@@ -69,7 +64,7 @@ class Node:
 
 
 @dataclass(kw_only=True, eq=False)
-class TopicNode(Node):
+class TopicNode(TopologyNode):
     """A stream or a table over a topic."""
 
     reads: str
@@ -78,7 +73,7 @@ class TopicNode(Node):
     timestamp: str | None = None
     timestamp_format: str | None = None
     partitions: int | None = None
-    of: Node | None = None
+    of: TopologyNode | None = None
     """The table whose topic it reads; None for a topic of other programs."""
 
     @property
@@ -86,7 +81,7 @@ class TopicNode(Node):
         return f"{self.kind.lower()} over topic {self.reads}"
 
     @property
-    def inputs(self) -> Sequence[Node]:
+    def inputs(self) -> Sequence[TopologyNode]:
         return () if self.of is None else (self.of,)
 
     @property
@@ -95,7 +90,7 @@ class TopicNode(Node):
 
     @property
     def statement(self) -> TopologyStatement:
-        role = "KEY" if self.kind is Kind.STREAM else "PRIMARY KEY"
+        role = "KEY" if self.kind is ObjectKind.STREAM else "PRIMARY KEY"
         columns = [f"{quote(name)} {type_} {role}" for name, type_ in self.key]
         columns += [f"{quote(name)} {type_}" for name, type_ in self.values]
         properties = with_properties(self.reads, self.key_format, self.value_format, self.values, self.partitions)
@@ -105,7 +100,7 @@ class TopicNode(Node):
         if self.timestamp_format is not None:
             properties.append(f"TIMESTAMP_FORMAT={literal(self.timestamp_format)}")
         text = f"CREATE {self.kind} {quote(self.name)} ({', '.join(columns)}) WITH ({', '.join(properties)});"
-        return TopologyStatement(self.name, text, reset_property(self.reset if self.kind is Kind.TABLE else None))
+        return TopologyStatement(self.name, text, reset_property(self.reset if self.kind is ObjectKind.TABLE else None))
 
     def _window_properties(self) -> list[str]:
         if self.window is None:
@@ -121,7 +116,7 @@ class TopicNode(Node):
 
 
 def with_properties(
-    topic: str, key_format: Format, value_format: Format, values: Columns, partitions: int | None
+    topic: str, key_format: DeclaredFormat, value_format: DeclaredFormat, values: Columns, partitions: int | None
 ) -> list[str]:
     """The properties of WITH that declare a topic and its formats."""
     found = [f"KAFKA_TOPIC={literal(topic)}"]

@@ -24,7 +24,7 @@ NAMELESS = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class DeclaredFormat:
     """A format of the WITH clause; `wraps` is whether JSON puts a single value into an object."""
 
     name: str
@@ -32,10 +32,10 @@ class Format:
     wraps: bool = True
 
 
-KAFKA = Format("KAFKA", wraps=False)
-JSON = Format("JSON")
-BARE_JSON = Format("JSON", wraps=False)
-NONE = Format("NONE")
+KAFKA = DeclaredFormat("KAFKA", wraps=False)
+JSON = DeclaredFormat("JSON")
+BARE_JSON = DeclaredFormat("JSON", wraps=False)
+NONE = DeclaredFormat("NONE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Serde(Generic[T]):
     """Columns and their format. The type parameter is the Python type of the keys or values."""
 
     columns: tuple[tuple[str, SqlType], ...]
-    format: Format
+    format: DeclaredFormat
 
     def named(self, *names: str) -> Self:
         """The serde with other names for its columns."""
@@ -135,7 +135,7 @@ class Serdes:
         """Lines of fields, with columns as for `json`."""
         is_row = _is_row(schema)
         columns = _columns(schema) if is_row else ((NAMELESS, sql_type_of(schema)),)
-        return Serde(columns, Format("DELIMITED", None if delimiter == "," else delimiter, wraps=is_row))
+        return Serde(columns, DeclaredFormat("DELIMITED", None if delimiter == "," else delimiter, wraps=is_row))
 
 
 class WindowedSerdes:

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
@@ -12,14 +13,17 @@ from holdfast.catalog.objects import Table
 from holdfast.client.stores.http import not_a_store
 from holdfast.client.stores.port import StoreSchema
 from holdfast.client.values import nullable
-from holdfast.server.http.json_values import json_rows
-from holdfast.service.service import ServiceApi
+from holdfast.errors import NoTransaction
+from holdfast.serving.json_values import json_rows
 from holdfast.serving.results import ResultColumn
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.read.pull import BoundRead
 from holdfast.sql.read.select import BoundSelect
 from holdfast.sql.syntax.parse import parse
 from holdfast.types import Scalar
+
+if TYPE_CHECKING:
+    from holdfast.service.service import ServiceApi
 
 PLAIN = (Scalar.BOOLEAN, Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE, Scalar.STRING)
 """Types whose values are the same in Arrow and in the client."""
@@ -29,8 +33,8 @@ PAGE_ROWS = 1_000
 class ServiceReader:
     """Runs pull queries in this process; rows become Python values page by page, as they are used."""
 
-    def __init__(self, service: ServiceApi) -> None:
-        self._service = service
+    def __init__(self, service: "ServiceApi", transaction: str | None = None) -> None:
+        self._service, self._transaction = service, transaction
 
     def schema(self, name: str) -> StoreSchema:
         found = self._service.catalog.relation(name)
@@ -43,8 +47,18 @@ class ServiceReader:
         (parsed,) = parse(sql)
         bound = bind(parsed.statement, self._service.catalog, {})
         assert isinstance(bound, BoundSelect | BoundRead)
-        result = self._service.pull(bound)
+        result = self._service.pull(bound, self._transaction)
         return ServiceRows(result.rows, result.columns)
+
+    @contextmanager
+    def at_one_time(self) -> Iterator["ServiceReader"]:
+        opened = self._service.begin_transaction(read_only=True)
+        try:
+            yield ServiceReader(self._service, opened)
+        finally:
+            # One that timed out has ended.
+            with suppress(NoTransaction):
+                self._service.end_transaction(opened, commits=False)
 
 
 class ServiceRows:

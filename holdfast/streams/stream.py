@@ -9,10 +9,10 @@ from holdfast.streams import joins
 from holdfast.streams.callables import Callables
 from holdfast.streams.expressions import Expr
 from holdfast.streams.grouped import KGroupedStream
-from holdfast.streams.nodes import Node
+from holdfast.streams.nodes import TopologyNode
 from holdfast.streams.produced import Produced
-from holdfast.streams.relation import Relation
 from holdfast.streams.serdes import Row
+from holdfast.streams.topology_rows import TopologyRows
 from holdfast.streams.windows import JoinWindows
 from holdfast.streams.workspace import Workspace
 
@@ -30,21 +30,15 @@ Predicate = Expr[bool] | Callable[..., Any]
 class KStream(Generic[K, V]):
     """Records, none of which replaces another."""
 
-    def __init__(
-        self, workspace: Workspace, relation: Relation | None, changes_of: "KTable[K, V] | None" = None
-    ) -> None:
-        """The changes of a table need no relation until something other than `to` uses them."""
-        self._workspace, self._relation_, self._changes_of = workspace, relation, changes_of
+    def __init__(self, workspace: Workspace, rows: Callable[[], TopologyRows]) -> None:
+        self._workspace, self._rows = workspace, rows
 
     @property
-    def _relation(self) -> Relation:
-        if self._relation_ is None:
-            assert self._changes_of is not None
-            self._relation_ = Relation.of(self._workspace.changes(self._changes_of._node()))
-        return self._relation_
+    def _relation(self) -> TopologyRows:
+        return self._rows()
 
-    def _stream(self, relation: Relation) -> "KStream[Any, Any]":
-        return KStream(self._workspace, relation)
+    def _stream(self, relation: TopologyRows) -> "KStream[Any, Any]":
+        return KStream(self._workspace, lambda: relation)
 
     # -- records
 
@@ -127,16 +121,13 @@ class KStream(Generic[K, V]):
 
     def to(self, topic: str, produced: Produced[K, V] | None = None) -> None:
         """Write the records to a topic, exactly once; of the changes of a table, a deletion is a null value."""
-        if self._relation_ is None and self._changes_of is not None:
-            self._changes_of._write(topic, produced or Produced())
-            return
         self._workspace.write(self._relation, topic, produced or Produced(), name=None)
 
-    def _node(self) -> Node:
+    def _node(self) -> TopologyNode:
         return self._workspace.node(self._relation)
 
 
-def mapped(relation: Relation, mapper: Any) -> Relation:
+def mapped(relation: TopologyRows, mapper: Any) -> TopologyRows:
     """The relation with other values."""
     callables = Callables(relation)
     columns = callables.columns(mapper)
@@ -144,7 +135,7 @@ def mapped(relation: Relation, mapper: Any) -> Relation:
     return changed.with_values(columns) if isinstance(columns, Mapping) else changed.with_value(columns)
 
 
-def key_columns(relation: Relation, key: Any) -> tuple[Relation, list[tuple[str, Any]]]:
+def key_columns(relation: TopologyRows, key: Any) -> tuple[TopologyRows, list[tuple[str, Any]]]:
     """The expressions of a new key, with their names if it has several columns."""
     callables = Callables(relation)
     columns = callables.columns(key)

@@ -11,12 +11,12 @@ from holdfast.streams.callables import Callables
 from holdfast.streams.expressions import Expr
 from holdfast.streams.grouped import KGroupedTable
 from holdfast.streams.materialized import Materialized
-from holdfast.streams.nodes import Node
+from holdfast.streams.nodes import TopologyNode
 from holdfast.streams.produced import Produced
-from holdfast.streams.queries import AggregateNode
-from holdfast.streams.relation import Relation
+from holdfast.streams.query_nodes import AggregateNode
 from holdfast.streams.serdes import Row
 from holdfast.streams.stream import KStream, Predicate, key_columns, mapped
+from holdfast.streams.topology_rows import TopologyRows
 from holdfast.streams.windows import Suppressed
 from holdfast.streams.workspace import Workspace
 
@@ -31,14 +31,14 @@ Store = Materialized[Any, Any]
 class KTable(Generic[K, V]):
     """The latest value of each key; a record without a value deletes it."""
 
-    def __init__(self, workspace: Workspace, relation: Relation) -> None:
+    def __init__(self, workspace: Workspace, relation: TopologyRows) -> None:
         self._workspace, self._relation = workspace, relation
 
-    def _table(self, relation: Relation, materialized: Store | None = None) -> "KTable[Any, Any]":
+    def _table(self, relation: TopologyRows, materialized: Store | None = None) -> "KTable[Any, Any]":
         if materialized is not None and (materialized.store_name is not None or materialized.logged):
             name = materialized.store_name or self._workspace.name("table")
-            node = self._workspace.node(relation, name=name, topic=bool(materialized.logged), required=True)
-            relation = Relation.of(node)
+            node = self._workspace.node(relation, name=name, topic=materialized.logged, required=True)
+            relation = TopologyRows.of(node)
         return KTable(self._workspace, relation)
 
     @property
@@ -127,16 +127,24 @@ class KTable(Generic[K, V]):
             node, name=name or self._workspace.name("suppress"), final=True, topic=None, required=bool(name)
         )
         self._workspace.add(final)
-        return KTable(self._workspace, Relation.of(final))
+        return KTable(self._workspace, TopologyRows.of(final))
 
     # -- results
 
     def to_stream(self) -> KStream[K, V]:
         """The changes of the table as records; the table has a topic if anything but `to` reads them."""
-        return KStream(self._workspace, None, changes_of=self)
+        return TableChangeStream(self._workspace, self._relation)
 
-    def _write(self, topic: str, produced: Produced[K, V]) -> None:
-        self._workspace.write(self._relation, topic, produced, name=None)
-
-    def _node(self) -> Node:
+    def _node(self) -> TopologyNode:
         return self._workspace.node(self._relation)
+
+
+class TableChangeStream(KStream[K, V]):
+    """The changes of a table. To write them to a topic takes no stream of them, which anything else reads."""
+
+    def __init__(self, workspace: Workspace, table: TopologyRows) -> None:
+        super().__init__(workspace, lambda: TopologyRows.of(workspace.changes(workspace.node(table))))
+        self._table = table
+
+    def to(self, topic: str, produced: Produced[K, V] | None = None) -> None:
+        self._workspace.write(self._table, topic, produced or Produced(), name=None)

@@ -104,15 +104,15 @@ class TopicCodec:
         return formats.value_format.format == "KAFKA" or value_is_unwrapped(formats)
 
 
-def cells(given: Any, columns: Sequence[Column], *, single: bool, of: str) -> list[Any]:
+def cells(row: Any, columns: Sequence[Column], *, single: bool, of: str) -> list[Any]:
     """The values of columns: one value, a tuple, or a mapping or dataclass by name."""
     if single:
-        return [given]
-    if isinstance(given, tuple | list):
-        return list(given)
-    named = asdict(given) if is_dataclass(given) and not isinstance(given, type) else given
+        return [row]
+    if isinstance(row, tuple | list):
+        return list(row)
+    named = asdict(row) if is_dataclass(row) and not isinstance(row, type) else row
     if not isinstance(named, Mapping):
-        raise TopologyError(f'{given!r} is not a row of "{of}"', hint="Write a dictionary by column name.")
+        raise TopologyError(f'{row!r} is not a row of "{of}"', hint="Write a dictionary by column name.")
     by_name = {name.upper(): each for name, each in named.items()}
     unknown = by_name.keys() - {column.name.upper() for column in columns}
     if unknown:

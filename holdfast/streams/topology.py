@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.streams.description import described
-from holdfast.streams.nodes import Node, TopologyStatement
+from holdfast.streams.nodes import TopologyNode, TopologyStatement
 from holdfast.streams.picture import drawn
 
 
@@ -13,10 +13,10 @@ class Topology:
     """The objects of an application, each after those that it reads."""
 
     application_id: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[TopologyNode, ...]
 
     @property
-    def created(self) -> Sequence[Node]:
+    def created(self) -> Sequence[TopologyNode]:
         """The nodes that are created: sources, results, named tables, and what those read."""
         wanted: set[int] = set()
         for node in reversed(self.nodes):

@@ -1,25 +1,28 @@
 """The nodes of a topology while it is built: their names, and rows that become nodes where that is needed."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.errors import TopologyError
-from holdfast.streams.nodes import Kind, Node, TopicNode
+from holdfast.sql.syntax.statements import ObjectKind
+from holdfast.streams.nodes import TopicNode, TopologyNode
 from holdfast.streams.produced import Produced
-from holdfast.streams.queries import QueryNode
-from holdfast.streams.relation import Relation
-from holdfast.streams.serdes import Format, Serde, WindowedSerde
+from holdfast.streams.query_nodes import QueryNode
+from holdfast.streams.serdes import DeclaredFormat, Serde, WindowedSerde
+from holdfast.streams.topology_rows import TopologyRows
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+\Z")
 
 
 @dataclass(slots=True)
 class Workspace:
-    """Collects nodes in the order of their creation; a node reads only earlier ones."""
+    """Collects nodes in the order of their creation; a node reads only earlier ones. `table` makes a KTable."""
 
     application: str
-    nodes: list[Node] = field(default_factory=list)
+    table: Callable[["Workspace", TopologyRows], Any]
+    nodes: list[TopologyNode] = field(default_factory=list)
     _count: int = 0
 
     def name(self, operation: str) -> str:
@@ -27,7 +30,7 @@ class Workspace:
         self._count += 1
         return f"{self.application}-{operation}-{self._count}"
 
-    def add(self, node: Node) -> Node:
+    def add(self, node: TopologyNode) -> TopologyNode:
         if not _NAME.match(node.name):
             raise TopologyError(
                 f'"{node.name}" cannot be the name of a store or a node',
@@ -38,7 +41,9 @@ class Workspace:
         self.nodes.append(node)
         return node
 
-    def node(self, relation: Relation, *, name: str | None = None, topic: bool = False, required: bool = False) -> Node:
+    def node(
+        self, relation: TopologyRows, *, name: str | None = None, topic: bool = False, required: bool = False
+    ) -> TopologyNode:
         """The object with these rows: the one that has them already, or a new one."""
         existing = relation.node
         if existing is not None and name is None:
@@ -55,13 +60,13 @@ class Workspace:
             key_format=relation.key_format,
             value_format=relation.value_format,
             window=relation.window,
-            topic=own if topic or relation.kind is Kind.STREAM else None,
+            topic=own if topic or relation.kind is ObjectKind.STREAM else None,
             required=required,
             relation=relation,
         )
         return self.add(made)
 
-    def changes(self, table: Node) -> Node:
+    def changes(self, table: TopologyNode) -> TopologyNode:
         """The changes of a table as a stream: over its topic, which a table of a query gets for it."""
         if table.topic is None:
             table.topic = table.name
@@ -71,7 +76,7 @@ class Workspace:
         return self.add(
             TopicNode(
                 name=self.name("to-stream"),
-                kind=Kind.STREAM,
+                kind=ObjectKind.STREAM,
                 key=table.key,
                 values=table.values,
                 key_format=table.key_format,
@@ -83,7 +88,7 @@ class Workspace:
             )
         )
 
-    def write(self, relation: Relation, topic: str, produced: Produced[Any, Any], name: str | None) -> None:
+    def write(self, relation: TopologyRows, topic: str, produced: Produced[Any, Any], name: str | None) -> None:
         """Write rows to a topic: that of the query which gives them, or of another one."""
         node = relation.node
         named = produced.name or name
@@ -95,12 +100,12 @@ class Workspace:
         if produced.value_serde is not None:
             node.value_format = produced.value_serde.format
 
-    def _sink(self, relation: Relation, name: str) -> QueryNode:
+    def _sink(self, relation: TopologyRows, name: str) -> QueryNode:
         made = self.node(relation, name=name)
         assert isinstance(made, QueryNode)
         return made
 
-    def _format(self, serde: Serde[Any], node: Node) -> Format:
+    def _format(self, serde: Serde[Any], node: TopologyNode) -> DeclaredFormat:
         window = node.window
         if isinstance(serde, WindowedSerde) and (window is None or serde.size != window.size or serde.changelog):
             raise TopologyError(

@@ -8,7 +8,7 @@ import orjson
 import pyarrow as pa
 
 from holdfast.runtime.plan.json_text import JsonValue
-from holdfast.server.http.json_values import json_rows
+from holdfast.serving.json_values import json_rows
 from holdfast.serving.results import ResultColumn
 from holdfast.testing.case import ExpectedRow
 from holdfast.testing.comparison import same, to_text

@@ -46,6 +46,10 @@ class WindowedApplication:
     def changelogs(self) -> Mapping[str, str]:
         return {kind: f"{self.id}-{kind}-changelog" for kind in KINDS}
 
+    def records(self) -> int:
+        """The number of records it has processed; -1 while it starts and restores its stores."""
+        return int(self._ask("records")["records"])
+
     def stores(self) -> tuple[int, Mapping[str, Windows]]:
         """The number of records it has processed, -1 while it starts, and what its stores answer."""
         answer = self._ask("stores")

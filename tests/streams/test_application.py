@@ -13,12 +13,15 @@ from holdfast.errors import TopologyError, UnknownObject, WrongObjectKind
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.spark.engine import Engine
 from holdfast.streams import (
+    Consumed,
     Materialized,
+    Serdes,
     Streams,
     StreamsBuilder,
     TopicRecord,
     Window,
     Windowed,
+    WindowedSerdes,
     aggregates,
     col,
     key_value_store,
@@ -63,6 +66,26 @@ def connect(request: pytest.FixtureRequest, service: LocalService, url: str) -> 
     return lambda built: Streams(built, server=server)
 
 
+def test_all_windows_are_read_however_small_the_results_are(
+    connect: Callable[[StreamsBuilder], Streams], service: LocalService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect(topology()) as streams:
+        write(service, "clicks", *(TopicRecord(window(n), n, n * MINUTE) for n in range(300)))
+        store = streams.store("clicks", window_store(str, int))
+        assert eventually(lambda: store.fetch("ann", 299 * MINUTE) == 299)
+        monkeypatch.setattr(service._store, "max_result_bytes", 2_000)
+        with store.all() as entries:
+            assert next(entries) == (window(0), 0)
+            # What is read later is as of the same time.
+            write(service, "clicks", TopicRecord(window(200), -1, 200 * MINUTE))
+            assert eventually(lambda: store.fetch("ann", 200 * MINUTE) == -1)
+            assert [value for _, value in entries] == list(range(1, 300))
+        assert [start for start, _ in store.backward_fetch("ann", None, None)] == [
+            n * MINUTE for n in range(299, -1, -1)
+        ]
+    assert not service._reads._transactions._open
+
+
 def test_a_topology_runs_on_a_server_and_its_stores_are_read(
     connect: Callable[[StreamsBuilder], Streams], service: LocalService, url: str
 ) -> None:
@@ -105,6 +128,20 @@ def test_a_topology_that_runs_already_goes_on(
         connect(changed).start().close()
     busy = service.catalog.objects[ObjectName("busy")]
     assert (busy.query, "> 2" in busy.statement) == (query, True), "it continues with the new condition"
+
+
+def test_notices_of_statements_are_logged(
+    connect: Callable[[StreamsBuilder], Streams], caplog: pytest.LogCaptureFixture
+) -> None:
+    built = builder()
+    serde = WindowedSerdes.time_windowed(Serdes.string(), timedelta(minutes=1))
+    built.stream("clicks", Consumed.with_(serde, Serdes.long()).with_partitions(1))
+    caplog.clear()
+    with connect(built):
+        pass
+    notices = [record for record in caplog.records if record.message.startswith("notice: ")]
+    assert [record.levelname for record in notices] == ["WARNING"]
+    assert "have no retention" in notices[0].message
 
 
 def test_an_application_is_started_before_its_stores_are_read() -> None:

@@ -1,6 +1,8 @@
 """The seed of windowed tables: eight signatures, four cases, and what is refused with its reason."""
 
 import logging
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -142,14 +144,49 @@ def test_case_3_a_windowed_topic_cannot_be_materialized_in_a_key_value_store() -
 
 def test_case_3_a_windowed_topic_can_be_read_as_a_stream_with_a_notice(caplog: pytest.LogCaptureFixture) -> None:
     built = builder()
-    with caplog.at_level(logging.INFO, "holdfast.streams"):
-        built.stream("clicks", WINDOWED)
+    built.stream("clicks", WINDOWED)
+    assert caplog.records[0].levelno == logging.WARNING
     assert "time to live would be lost" in caplog.text
     assert last(built) == (
         f"CREATE STREAM `shop-stream-1` (`key` STRING KEY, `value` BIGINT) WITH ({FORMATS}, WINDOW_TYPE='TUMBLING', "
         "WINDOW_SIZE='5 MINUTES');"
     )
     assert is_planned(built)
+
+
+@pytest.mark.parametrize(
+    "consumed",
+    [
+        LONGS.for_changelog(),
+        WINDOWED.for_changelog(),
+        replace(LONGS, key_serde=WindowedSerdes.time_windowed(Serdes.string(), SIZE).for_changelog()),
+    ],
+)
+def test_case_3_a_changelog_cannot_be_read_as_a_stream(consumed: Any) -> None:
+    with pytest.raises(NotSupported, match="is a changelog, and cannot be a stream") as caught:
+        builder().stream("clicks", consumed)
+    assert "the latest value of each window" in str(caught.value.detail)
+    assert "windowed_table" in str(caught.value.hint)
+
+
+def test_a_table_has_the_values_of_all_records() -> None:
+    latest = LONGS.with_offset_reset("latest")
+    for declare in (
+        lambda: builder().table("longs", latest),
+        lambda: builder().windowed_table("longs", SIZE, latest),
+        lambda: builder().sessioned_table("longs", latest),
+    ):
+        with pytest.raises(NotSupported, match="cannot start at the latest record") as caught:
+            declare()
+        assert "an earlier record" in str(caught.value.detail)
+        assert caught.value.hint is not None
+    assert is_planned(_with(lambda built: built.table("longs", LONGS.with_offset_reset("earliest"))))
+
+
+def _with(declare: Callable[[StreamsBuilder], Any]) -> StreamsBuilder:
+    built = builder()
+    declare(built)
+    return built
 
 
 def test_case_4_a_changelog_is_materialized_in_a_window_store_with_its_retention() -> None:

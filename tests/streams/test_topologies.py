@@ -1,8 +1,10 @@
 """Streams and tables as SQL: what each operation becomes, and what is folded into one query."""
 
+import math
 import operator
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -399,11 +401,24 @@ def test_columns_of_both_sides_need_names() -> None:
         (col("AMOUNT").cast(int) == lit(3), "(CAST(`amount` AS BIGINT) = 3)"),
         (call("len", col("city")) % 2 == 0, "((LEN(`city`) % 2) = 0)"),
         (1 - col("amount") > 0, "((1 - `amount`) > 0)"),
+        (col("amount") > -1e300, "(`amount` > -1e+300)"),
+        (col("amount") > 1e-7, "(`amount` > 1e-07)"),
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )  # fmt: skip
 def test_an_expression_is_quoted_sql(expression: Any, text: str) -> None:
     assert selected(lambda s: s.filter(expression)).partition(" WHERE ")[2] == text
+
+
+def test_an_aware_datetime_is_a_constant_in_utc() -> None:
+    eastern = timezone(timedelta(hours=1, minutes=30))
+    assert repr(lit(datetime(2024, 1, 31, 7, 30, tzinfo=eastern))) == "Expr('2024-01-31T06:00:00.000')"
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan, Decimal("NaN")])
+def test_a_number_that_is_not_finite_is_no_constant(number: Any) -> None:
+    with pytest.raises(TypeMismatch, match="cannot be a constant of SQL"):
+        lit(number)
 
 
 # ---- topologies

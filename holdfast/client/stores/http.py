@@ -1,10 +1,12 @@
 """Reads tables of a server with the Python client."""
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from holdfast.client.session import Properties
 from holdfast.client.stores.port import StoreSchema
-from holdfast.errors import WrongObjectKind
+from holdfast.errors import HoldfastError, WrongObjectKind
 from holdfast.names import quote
 
 if TYPE_CHECKING:
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
 class ClientReader:
     """Reads tables over HTTP; rows are read from the connection as they are used."""
 
-    def __init__(self, client: "Client") -> None:
-        self._client = client
+    def __init__(self, client: "Client", properties: Properties | None = None) -> None:
+        self._client, self._properties = client, properties
 
     def schema(self, name: str) -> StoreSchema:
         (entity,) = self._client.execute(f"DESCRIBE {quote(name)};")
@@ -27,15 +29,31 @@ class ClientReader:
         return StoreSchema(name, key, tuple(n for n, role in names if role != "KEY"), described["windowType"])
 
     def rows(self, sql: str) -> "HttpRows":
-        return HttpRows(self._client, sql)
+        return HttpRows(self._client, sql, self._properties)
+
+    @contextmanager
+    def at_one_time(self) -> Iterator["ClientReader"]:
+        """In a transaction of its own, unless the client is in one."""
+        session = self._client.session
+        if session.in_transaction:
+            yield self
+            return
+        (opened,) = self._client.send(session.statements_request("BEGIN READ ONLY;", None))
+        properties = {opened["property"]: opened["transactionId"]}
+        try:
+            yield ClientReader(self._client, properties)
+        finally:
+            # One that timed out has ended.
+            with suppress(HoldfastError):
+                self._client.send(session.statements_request("ROLLBACK;", properties))
 
 
 class HttpRows:
     """The rows of a query as they arrive."""
 
-    def __init__(self, client: "Client", sql: str) -> None:
+    def __init__(self, client: "Client", sql: str, properties: Properties | None) -> None:
         self._open = ExitStack()
-        self._stream = self._open.enter_context(client.stream(sql))
+        self._stream = self._open.enter_context(client.stream(sql, properties))
 
     def __iter__(self) -> "HttpRows":
         return self

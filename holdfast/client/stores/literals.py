@@ -10,7 +10,7 @@ from holdfast.names import literal
 
 
 def constant(value: Any) -> str:
-    """A constant with the value of a key; a comparison parses dates and times from text."""
+    """A constant with this value; a comparison parses dates and times from text."""
     match value:
         case bool():
             return "TRUE" if value else "FALSE"
@@ -35,6 +35,6 @@ def constant(value: Any) -> str:
             return literal(value.isoformat(timespec="milliseconds"))
         case _:
             raise TypeMismatch(
-                f"{value!r} cannot be a key",
-                hint="Keys are numbers, strings, bytes, booleans, dates and times; of several columns, a tuple.",
+                f"{value!r} cannot be a constant of SQL",
+                hint="Constants are finite numbers, strings, bytes, booleans, dates and times.",
             )

@@ -1,6 +1,7 @@
 """What a store needs of a database: the columns of a table, and the rows of a pull query."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -36,4 +37,8 @@ class StoreReader(Protocol):
 
     def rows(self, sql: str) -> StoreRows:
         """Start a pull query."""
+        ...
+
+    def at_one_time(self) -> AbstractContextManager["StoreReader"]:
+        """A reader whose queries all read at the time of the first, until the end of the `with` block."""
         ...

@@ -6,7 +6,7 @@ from typing import Any, Generic, Self, TypeVar
 
 from holdfast.client.stores.entries import StoreIterator
 from holdfast.client.stores.moment import Moment
-from holdfast.client.stores.table_view import TableView, window_range
+from holdfast.client.stores.table_view import TableView, is_at, window_range
 from holdfast.client.stores.windowed import Windowed
 
 K = TypeVar("K")
@@ -49,8 +49,7 @@ class ReadOnlySessionStore(Generic[K, V]):
 
     def fetch_session(self, key: K, start: Moment, end: Moment) -> V | None:
         """The value of the session with these bounds; None if there is none."""
-        bounds = [*window_range(START, start, start), *window_range(END, end, end)]
-        return self.view.first([*self.view.is_key(key), *bounds])
+        return self.view.first([*self.view.is_key(key), is_at(START, start), is_at(END, end)])
 
     def find_sessions(self, key: K, earliest_end: Moment | None, latest_start: Moment | None) -> Entries[K, V]:
         """The sessions of a key that end at `earliest_end` or later and start at `latest_start` or before."""

@@ -8,6 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 from holdfast.client.stores.entries import StoreIterator
 from holdfast.client.stores.literals import constant
 from holdfast.client.stores.moment import Moment, millis
+from holdfast.client.stores.pages import OrderedQuery, PagedRows
 from holdfast.client.stores.port import StoreReader, StoreSchema
 from holdfast.client.stores.windowed import Window, Windowed
 from holdfast.errors import NotSupported, TypeMismatch
@@ -47,20 +48,20 @@ class TableView(Generic[K, V]):
         *,
         backward: bool = False,
     ) -> StoreIterator[E]:
-        """The rows that satisfy all conditions, in the order of expressions."""
-        where = " AND ".join(conditions)
-        direction = " DESC" if backward else ""
-        ordered = ", ".join(f"{each}{direction}" for each in order)
-        text = f"SELECT {', '.join(self._columns)} FROM {quote(self.schema.name)}"
-        text += f" WHERE {where}" if where else ""
-        text += f" ORDER BY {ordered}" if ordered else ""
-        text += f" AS OF {self.at}" if self.at is not None else ""
-        return StoreIterator(self.reader.rows(f"{text};"), entry)
+        """The rows that satisfy all conditions, in the order of columns that together are unique among them."""
+        return StoreIterator(PagedRows(self.reader, self._query(conditions, order, backward=backward)), entry)
 
     def first(self, conditions: Iterable[str]) -> V | None:
         """The value of the only row that satisfies the conditions; None if there is none."""
-        with self.entries(conditions, (), self.value) as found:
+        text = self._query(conditions, ()).text(None)
+        with StoreIterator(self.reader.rows(text), self.value) as found:
             return next(found, None)
+
+    def _query(self, conditions: Iterable[str], order: Iterable[str], *, backward: bool = False) -> OrderedQuery:
+        columns = self._columns
+        select = f"SELECT {', '.join(columns)} FROM {quote(self.schema.name)}"
+        ordered = tuple((each, columns.index(each)) for each in order)
+        return OrderedQuery(select, tuple(conditions), ordered, backward, self.at)
 
     def none(self) -> StoreIterator[Any]:
         return StoreIterator(None, self.value)
@@ -143,6 +144,11 @@ class TableView(Generic[K, V]):
 def _is_mapping(kind: Any) -> bool:
     """Whether the value type is a dictionary or a TypedDict."""
     return isinstance(kind, type) and issubclass(kind, dict)
+
+
+def is_at(column: str, moment: Moment) -> str:
+    """The condition that a bound of windows is a time."""
+    return f"{column} = {constant(millis(moment))}"
 
 
 def window_range(column: str, low: Moment | None, high: Moment | None) -> list[str]:

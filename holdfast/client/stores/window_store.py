@@ -6,7 +6,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 
 from holdfast.client.stores.entries import StoreIterator
 from holdfast.client.stores.moment import Moment
-from holdfast.client.stores.table_view import TableView, window_range
+from holdfast.client.stores.table_view import TableView, is_at, window_range
 from holdfast.client.stores.windowed import Windowed
 
 K = TypeVar("K")
@@ -37,7 +37,7 @@ class ReadOnlyWindowStore(Generic[K, V]):
         """With one time, the value of the window that starts then; with two, the starts and values between them."""
         match times:
             case (start,) if start is not None:
-                return self.view.first([*self.view.is_key(key), *window_range(START, start, start)])
+                return self.view.first([*self.view.is_key(key), is_at(START, start)])
             case (time_from, time_to):
                 return self._fetch(key, time_from, time_to, backward=False)
             case _:

@@ -4,6 +4,8 @@ A table does not store the partition and offset of its rows' records. A query th
 itself, and stores the last record of each key in a state of its own.
 """
 
+from dataclasses import replace
+
 from holdfast.errors import Feature, NotSupported, NotYetSupported
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.expressions.parse import parse_schema
@@ -76,7 +78,7 @@ def _expires(step: WindowStoreSource) -> NotSupported:
 
 
 def _store(builder: StageBuilder, step: TableSourceStep, table: TableRelation, latest: SavedRows) -> StoredTable:
-    layout = layout_of(table.key, table.value, table.window)
+    layout = replace(layout_of(table.key, table.value, table.window), group=0, ordered=None)
     state = builder.state(step, "Records", layout)
     rows, schema = builder.read(latest), rows_schema(layout)
     before = builder.read(StateLookup(state, SavedKeys(latest.stage), state_lookup_view(state, latest.stage), schema))

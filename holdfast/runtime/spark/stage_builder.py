@@ -5,7 +5,7 @@ that it returns reads the rows of that stage.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from holdfast.names import ObjectName, StateId, TopicName
 from holdfast.runtime.fragment import Fragment
 from holdfast.runtime.plan.document import QueryPlan
 from holdfast.runtime.plan.steps import Step, TopicSourceStep, WindowedSourceStep
-from holdfast.runtime.plan.windows import WindowInfo, shape
+from holdfast.runtime.plan.windows import WindowInfo, WindowType, shape
 from holdfast.runtime.program import Action, Input, SavedRows, SaveRows, Stage
 from holdfast.runtime.spark.expression_compiler import ExpressionCompiler
 from holdfast.runtime.spark.relation import TableRelation, physical_key
@@ -107,7 +107,11 @@ def window_of(step: TopicSourceStep) -> WindowInfo | None:
 
 
 def layout_of(key: Sequence[Column], value: Sequence[Column], window: WindowInfo | None = None) -> Layout:
-    return Layout(physical_key(key, window), tuple(c.type for c in value))
+    """The windows of a key are a group, in which ranges of starts (sessions: of ends) are found by an index."""
+    layout = Layout(physical_key(key, window), tuple(c.type for c in value))
+    if window is None:
+        return layout
+    return replace(layout, group=len(key), ordered=len(key) + (window.type is WindowType.SESSION))
 
 
 def unbuildable(step: Step) -> NotYetSupported:

@@ -190,7 +190,7 @@ class StoreObjects(Protocol):
 
     def create_collection(self, collection: CollectionId, layout: Layout, *, window_ms: int) -> None:
         """Create an empty, building collection. One that exists gets the layout's further value columns, which are NULL
-        in all its rows.
+        in all its rows, and its groups.
 
         While it is building its frontier is (0, 0) and it has no history; it is first readable at ``upper - 1``, unless
         `advance_since` said before where its history starts.
@@ -326,7 +326,8 @@ class StoreReads(Protocol):
         """
 
     def read_groups(self, part: GroupRead) -> pa.Table:
-        """Rows of a grouped collection: ``k0.., c0.., ts``, where ``k0`` is the first key column after the group."""
+        """Rows of a grouped collection: ``k0.., c0.., ts``, where ``k0`` is the first key column after the group,
+        or of the group if that is read as well."""
 
     def changes(self, collection: CollectionId, after: Time, to: Time, keys: KeyRange | None = None) -> pa.Table:
         """Every change with ``after < time <= to``, ordered by time; of some keys, or of all."""

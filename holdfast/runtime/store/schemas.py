@@ -19,8 +19,9 @@ def is_plain_key(layout: Layout) -> bool:
 
 
 def extends(layout: Layout, other: Layout) -> bool:
-    """True when a layout is another one with further value columns, or none."""
-    return layout.key == other.key and layout.group == other.group and layout.value[: len(other.value)] == other.value
+    """True when a layout is another one with further value columns, or none; it may also be the first with groups."""
+    same_groups = (other.group, other.ordered) in ((0, None), (layout.group, layout.ordered))
+    return layout.key == other.key and same_groups and layout.value[: len(other.value)] == other.value
 
 
 def names(prefix: str, types: Sequence[SqlType]) -> list[str]:

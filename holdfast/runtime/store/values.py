@@ -18,12 +18,14 @@ Time = NewType("Time", int)
 class Layout:
     """The physical columns of a collection, a state or an outbox: types in order.
 
-    The first `group` key columns of a grouped collection or state are its group; 0 otherwise.
+    The first `group` key columns of a grouped collection or state are its group; 0 otherwise. The rows of a group of a
+    collection are found by ranges of its key column number `ordered`, a BIGINT.
     """
 
     key: tuple[SqlType, ...]
     value: tuple[SqlType, ...]
     group: int = 0
+    ordered: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +151,18 @@ class PendingRows:
 
 @dataclass(frozen=True, slots=True)
 class GroupRead:
-    """The rows of a grouped collection as of a time, without the columns of the group.
+    """The rows of a grouped collection as of a time, without the columns of the group unless `with_group`.
 
-    All of them, or those of `groups` (``k0..``); a group with a null matches nothing, as in a comparison.
+    All of them, or those of `groups` (``k0..``); a group with a null matches nothing, as in a comparison. `first` and
+    `last` are the bounds, inclusive, of the ordered key column; None for an open one.
     """
 
     collection: CollectionId
     at: Time
     groups: pa.Table | None = None
+    with_group: bool = False
+    first: int | None = None
+    last: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from holdfast.server.http.json_values import json_rows, json_values, temporal_texts
+from holdfast.serving.json_values import json_rows, json_values, temporal_texts
 from holdfast.serving.results import ResultColumn
 from holdfast.types import Decimal, Scalar, SqlType
 

@@ -1,7 +1,7 @@
 """Reads JSON objects sent by a client as rows of a stream or a table.
 
 Column names match as in SQL: case-insensitively, unless back-quoted. A value has the form in which the server sends
-values of its type (`holdfast.server.http.json_values`). An integer is accepted for any numeric type; a number with a
+values of its type (`holdfast.serving.json_values`). An integer is accepted for any numeric type; a number with a
 fraction only for a DOUBLE, or for a DECIMAL with enough scale for its digits.
 """
 

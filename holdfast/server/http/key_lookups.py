@@ -7,9 +7,9 @@ from typing import Any
 
 from holdfast.catalog.snapshot import Catalog
 from holdfast.server.http.framing import Framing
-from holdfast.server.http.json_values import finite, json_rows
 from holdfast.server.http.query_templates import KeyPositions, SplitText, key_positions, split_text
 from holdfast.service.service import ServiceApi
+from holdfast.serving.json_values import finite, json_rows
 from holdfast.serving.pull.key_lookup import Key, KeyLookup, KeyRows
 from holdfast.sql.read.select import BoundSelect, SelectKind
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
-from typing import Any, cast
+from functools import cache
+from typing import Any, cast, get_args
 
 from holdfast.runtime.expressions.tree import (
     Binary,
@@ -17,20 +18,39 @@ from holdfast.runtime.expressions.tree import (
 
 # Parts of an expression that are not expressions themselves but contain some.
 _CONTAINERS = (When, MapEntry, NamedExpression)
+_EXPRESSIONS: tuple[type[Any], ...] = get_args(Expression)
+
+
+# Binding a statement looks at thousands of values: what depends on their class alone is computed once.
+@cache
+def _is_expression(kind: type[Any]) -> bool:
+    return issubclass(kind, _EXPRESSIONS)
+
+
+@cache
+def _is_container(kind: type[Any]) -> bool:
+    return issubclass(kind, _CONTAINERS)
 
 
 def _is_node(value: object) -> bool:
-    return isinstance(value, Expression | When | MapEntry | NamedExpression)
+    kind: Any = type(value)
+    return _is_expression(kind) or _is_container(kind)
+
+
+@cache
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.name != "position")
 
 
 def children(node: object) -> Iterator[Expression]:
     """The direct subexpressions of an expression, in the order of the text."""
-    for field in fields(cast(Any, node)):
-        value = getattr(node, field.name)
+    for name in _field_names(cast(Any, type(node))):
+        value = getattr(node, name)
         for item in value if isinstance(value, tuple) else (value,):
-            if isinstance(item, Expression):
+            kind: Any = type(item)
+            if _is_expression(kind):
                 yield item
-            elif isinstance(item, _CONTAINERS):
+            elif _is_container(kind):
                 yield from children(item)
 
 
@@ -62,17 +82,22 @@ def rewrite(expression: Expression, change: Callable[[Expression], Expression | 
 
 def _rebuild(node: object, change: Callable[[Expression], Expression | None]) -> object:
     changes: dict[str, object] = {}
-    for field in fields(cast(Any, node)):
-        value = getattr(node, field.name)
+    for name in _field_names(cast(Any, type(node))):
+        value = getattr(node, name)
         if isinstance(value, tuple) and any(map(_is_node, value)):
-            changes[field.name] = tuple(_apply(item, change) for item in value)
+            changes[name] = tuple(_apply(item, change) for item in value)
         elif _is_node(value):
-            changes[field.name] = _apply(value, change)
+            changed = _apply(value, change)
+            if changed is not value:
+                changes[name] = changed
     return replace(cast(Any, node), **changes) if changes else node
 
 
 def _apply(value: object, change: Callable[[Expression], Expression | None]) -> object:
-    return rewrite(value, change) if isinstance(value, Expression) else _rebuild(value, change)
+    kind: Any = type(value)
+    if _is_expression(kind):
+        return rewrite(cast(Expression, value), change)
+    return _rebuild(value, change)
 
 
 def conjuncts(condition: Expression | None) -> Iterator[Expression]:

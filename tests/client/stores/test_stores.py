@@ -1,6 +1,7 @@
 """The queries of stores as SQL, and rows as keys, windows and values."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -51,6 +52,10 @@ class Queries:
         assert name == self.schema_.name
         return self.schema_
 
+    @contextmanager
+    def at_one_time(self) -> Iterator["Queries"]:
+        yield self
+
     def rows(self, sql: str) -> ListedRows:
         self.texts.append(sql)
         self.opened.append(ListedRows(self.rows_))
@@ -77,7 +82,7 @@ def test_one_window_is_fetched_by_key_and_start() -> None:
     reader = windows(("a", 5, 15, 7))
     store = open_store(reader, "clicks", window_store(str, int))
     assert store.fetch("a", 5) == 7
-    assert reader.texts == [f"{WINDOWS} WHERE `key` = 'a' AND WINDOWSTART >= 5 AND WINDOWSTART <= 5;"]
+    assert reader.texts == [f"{WINDOWS} WHERE `key` = 'a' AND WINDOWSTART = 5;"]
     assert open_store(windows(), "clicks", window_store(str, int)).fetch("a", 5) is None
 
 
@@ -93,14 +98,15 @@ def test_ranges_are_inclusive_on_the_window_start_oldest_first() -> None:
     list(store.all())
     list(store.backward_all())
     assert [text.removeprefix(WINDOWS) for text in reader.texts] == [
-        " WHERE `key` = 'a' AND WINDOWSTART >= 5 AND WINDOWSTART <= 1000 ORDER BY WINDOWSTART;",
-        " WHERE `key` = 'a' AND WINDOWSTART <= 10 ORDER BY WINDOWSTART DESC;",
-        " WHERE `key` >= 'a' AND `key` <= 'b' AND WINDOWSTART >= 1 AND WINDOWSTART <= 2 ORDER BY WINDOWSTART, `key`;",
-        " WHERE `key` <= 'b' ORDER BY WINDOWSTART DESC, `key` DESC;",
-        " WHERE WINDOWSTART >= 1 AND WINDOWSTART <= 2 ORDER BY WINDOWSTART, `key`;",
-        " WHERE WINDOWSTART >= 1 ORDER BY WINDOWSTART DESC, `key` DESC;",
-        " ORDER BY WINDOWSTART, `key`;",
-        " ORDER BY WINDOWSTART DESC, `key` DESC;",
+        " WHERE `key` = 'a' AND WINDOWSTART >= 5 AND WINDOWSTART <= 1000 ORDER BY WINDOWSTART LIMIT 5000;",
+        " WHERE `key` = 'a' AND WINDOWSTART <= 10 ORDER BY WINDOWSTART DESC LIMIT 5000;",
+        " WHERE `key` >= 'a' AND `key` <= 'b' AND WINDOWSTART >= 1 AND WINDOWSTART <= 2 "
+        "ORDER BY WINDOWSTART, `key` LIMIT 5000;",
+        " WHERE `key` <= 'b' ORDER BY WINDOWSTART DESC, `key` DESC LIMIT 5000;",
+        " WHERE WINDOWSTART >= 1 AND WINDOWSTART <= 2 ORDER BY WINDOWSTART, `key` LIMIT 5000;",
+        " WHERE WINDOWSTART >= 1 ORDER BY WINDOWSTART DESC, `key` DESC LIMIT 5000;",
+        " ORDER BY WINDOWSTART, `key` LIMIT 5000;",
+        " ORDER BY WINDOWSTART DESC, `key` DESC LIMIT 5000;",
     ]
 
 
@@ -128,16 +134,15 @@ def test_fetch_takes_one_or_two_times() -> None:
         store.fetch("a", "yesterday")  # type: ignore[call-overload]
 
 
-def test_rows_are_read_one_by_one_and_closed() -> None:
+def test_rows_are_read_when_they_are_used_and_closed() -> None:
     reader = windows(("a", 5, 15, 7), ("a", 10, 20, 8))
     store = open_store(reader, "clicks", window_store())
     with store.fetch("a", 5, 10) as entries:
+        assert reader.texts == []
         assert next(entries) == (5, 7)
-        assert (reader.opened[0].read, reader.opened[0].is_closed) == (1, False)
+        assert len(reader.texts) == 1
     assert reader.opened[0].is_closed
     assert list(entries) == []
-    list(store.fetch("a", 5, 10))
-    assert reader.opened[1].is_closed, "an iterator closes itself at its end"
 
 
 def test_a_store_as_of_a_time() -> None:
@@ -165,15 +170,16 @@ def test_sessions() -> None:
     list(store.fetch_range("a", "b"))
     list(store.backward_all())
     assert [text.removeprefix(SESSIONS) for text in reader.texts] == [
-        " WHERE `key` = 'a' ORDER BY WINDOWEND, WINDOWSTART, `key`;",
-        " WHERE `key` = 'a' AND WINDOWSTART >= 5 AND WINDOWSTART <= 5 AND WINDOWEND >= 15 AND WINDOWEND <= 15;",
-        " WHERE `key` = 'a' AND WINDOWEND >= 10 AND WINDOWSTART <= 20 ORDER BY WINDOWEND, WINDOWSTART, `key`;",
-        " WHERE `key` = 'a' AND WINDOWSTART <= 20 ORDER BY WINDOWEND DESC, WINDOWSTART DESC, `key` DESC;",
-        " WHERE `key` >= 'a' AND WINDOWEND >= 10 ORDER BY WINDOWEND, WINDOWSTART, `key`;",
-        " WHERE WINDOWEND >= 10 AND WINDOWEND <= 20 ORDER BY WINDOWEND, WINDOWSTART, `key`;",
-        " WHERE `key` = 'a' ORDER BY WINDOWEND DESC, WINDOWSTART DESC, `key` DESC;",
-        " WHERE `key` >= 'a' AND `key` <= 'b' ORDER BY WINDOWEND, WINDOWSTART, `key`;",
-        " ORDER BY WINDOWEND DESC, WINDOWSTART DESC, `key` DESC;",
+        " WHERE `key` = 'a' ORDER BY WINDOWEND, WINDOWSTART, `key` LIMIT 5000;",
+        " WHERE `key` = 'a' AND WINDOWSTART = 5 AND WINDOWEND = 15;",
+        " WHERE `key` = 'a' AND WINDOWEND >= 10 AND WINDOWSTART <= 20 "
+        "ORDER BY WINDOWEND, WINDOWSTART, `key` LIMIT 5000;",
+        " WHERE `key` = 'a' AND WINDOWSTART <= 20 ORDER BY WINDOWEND DESC, WINDOWSTART DESC, `key` DESC LIMIT 5000;",
+        " WHERE `key` >= 'a' AND WINDOWEND >= 10 ORDER BY WINDOWEND, WINDOWSTART, `key` LIMIT 5000;",
+        " WHERE WINDOWEND >= 10 AND WINDOWEND <= 20 ORDER BY WINDOWEND, WINDOWSTART, `key` LIMIT 5000;",
+        " WHERE `key` = 'a' ORDER BY WINDOWEND DESC, WINDOWSTART DESC, `key` DESC LIMIT 5000;",
+        " WHERE `key` >= 'a' AND `key` <= 'b' ORDER BY WINDOWEND, WINDOWSTART, `key` LIMIT 5000;",
+        " ORDER BY WINDOWEND DESC, WINDOWSTART DESC, `key` DESC LIMIT 5000;",
     ]
 
 
@@ -193,7 +199,10 @@ def test_a_key_value_store_and_values_of_several_columns() -> None:
     typed = open_store(reader, "users", key_value_store(str, User))
     assert typed.get("ann") == User("Ann", 3)
     assert list(typed.reverse_range("a", None)) == [("ann", User("Ann", 3))]
-    assert reader.texts[-1] == "SELECT `key`, `NAME`, `LEVEL` FROM `users` WHERE `key` >= 'a' ORDER BY `key` DESC;"
+    assert (
+        reader.texts[-1]
+        == "SELECT `key`, `NAME`, `LEVEL` FROM `users` WHERE `key` >= 'a' ORDER BY `key` DESC LIMIT 5000;"
+    )
     counted = Queries(StoreSchema("users", ("key",), ("NAME",)), [(5,)])
     assert open_store(counted, "users", key_value_store()).approximate_num_entries() == 5
 

@@ -48,7 +48,7 @@ import org.apache.kafka.streams.state.WindowStore;
  * retention of sessions. The output topics are the application id with -tumbling, -hopping and -session.
  *
  * Each line of the input is a request, each line of the output that starts with a brace is its answer:
- * "stores" returns the number of processed records and the contents of the stores; "read KIND TOPIC [SIZE]" returns
+ * "records" returns the number of processed records, -1 until the application runs; "stores" returns the number of processed records and the contents of the stores; "read KIND TOPIC [SIZE]" returns
  * the last value of each window in a topic, as the deserializers of Kafka Streams read it.
  */
 public class WindowedApplication {
@@ -104,10 +104,18 @@ public class WindowedApplication {
         records.foreach((key, value) -> processed.incrementAndGet());
     }
 
+    private boolean runs() {
+        return streams.state() == KafkaStreams.State.RUNNING;
+    }
+
+    private String records() {
+        return "{\"records\":" + (runs() ? processed.get() : -1) + "}";
+    }
+
     private String stores() {
         long count = processed.get();
-        if (streams.state() != KafkaStreams.State.RUNNING) {
-            return "{\"records\":-1}";
+        if (!runs()) {
+            return records();
         }
         return "{\"records\":" + count
             + ",\"tumbling\":" + json(store("tumbling", QueryableStoreTypes.<String, Long>windowStore()).all())
@@ -175,7 +183,11 @@ public class WindowedApplication {
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in));
         for (String request = requests.readLine(); request != null; request = requests.readLine()) {
             String[] words = request.split(" ");
-            System.out.println(words[0].equals("stores") ? application.stores() : application.read(words));
+            System.out.println(switch (words[0]) {
+                case "records" -> application.records();
+                case "stores" -> application.stores();
+                default -> application.read(words);
+            });
         }
         application.streams.close(Duration.ofSeconds(5));
     }

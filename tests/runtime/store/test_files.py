@@ -86,7 +86,8 @@ def test_a_store_of_version_1_has_all_it_had_and_takes_ticks(tmp_path):
         # Version 1 had no changes in its ledger, which a store that was closed does not have either.
         for column in ("time", "changes"):
             database.execute(f"ALTER TABLE ledger DROP COLUMN {column}")
-        database.execute("ALTER TABLE objects DROP COLUMN grouped")
+        for column in ("grouped", "ordered"):
+            database.execute(f"ALTER TABLE objects DROP COLUMN {column}")
     set_version(tmp_path, 1)
     store = open_store(tmp_path)
     commit(store, 7, ("a", 3))

@@ -1,5 +1,6 @@
 """Grouped collections: their rows by group, at any readable time, and without looking at the others."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -54,6 +55,15 @@ def test_the_rows_of_groups_are_found_without_the_columns_of_the_group(store: St
     assert found(store, 10) == found(store, 10, ("b", 1)) == []
 
 
+def test_rows_are_found_with_the_columns_of_their_group(store: Store):
+    tick(store, 10, (("a", 1, "x"), ("one",), 1), (("a", 2, "y"), ("two",), 2))
+    tick(store, 20, (("a", 1, "x"), None, 3), (("a", 1, "z"), ("three",), 3))
+    for at, rows in ((10, [("a", 1, "x", "one", 1)]), (20, [("a", 1, "z", "three", 3)])):
+        part = GroupRead(ARRANGED, Time(at), groups(("a", 1)), with_group=True)
+        assert plain(store.read_groups(part)) == rows
+    assert len(plain(store.read_groups(GroupRead(ARRANGED, Time(20), with_group=True)))) == 2
+
+
 def test_a_null_is_equal_to_nothing(store: Store):
     tick(store, 10, ((None, 1, "x"), ("one",), 1), (("a", None, "y"), ("two",), 2))
     assert found(store, 10, (None, 1), ("a", None)) == []
@@ -86,6 +96,21 @@ def test_groups_are_found_after_flushing_reopening_and_getting_more_columns(tmp_
     store = open_store(tmp_path)
     assert found(store, 20, ("a", 1)) == [("x", "one", None, 1), ("y", "two", None, 2)]
     store.close()
+
+
+def test_a_collection_without_groups_gets_them(store: Store):
+    plain_, grouped = CollectionId("plain"), Layout(LAYOUT.key, LAYOUT.value, 1)
+    store.create_collection(plain_, replace(LAYOUT, group=0), window_ms=1_000)
+    for time, rows in ((10, (("a", 1, "x"), ("one",), 1)), (20, (("a", 2, "y"), ("two",), 2))):
+        stage = store.stage()
+        stage.upsert(QUERY, plain_, upserts(LAYOUT, rows))
+        stage.commit(Time(time))
+        store.set_upper([plain_], Time(time + 1))
+    store.create_collection(plain_, grouped, window_ms=1_000)
+    asked = pa.table({"k0": ["a"]})
+    assert store.collections()[plain_] == grouped
+    for at, rows in ((15, [(1, "x", "one", 1)]), (20, [(1, "x", "one", 1), (2, "y", "two", 2)])):
+        assert plain(store.read_groups(GroupRead(plain_, Time(at), asked))) == rows
 
 
 def test_a_group_is_found_by_an_index(tmp_path: Path):

@@ -1,17 +1,19 @@
 """Creating, extending and dropping objects, each in one transaction. Callers hold `write_lock`.
 
-Extending an object adds value columns, which are NULL in all existing rows, also those of the past. Its tables are
-created again with the columns in order, because rows are inserted by position elsewhere.
+Extending an object adds value columns, which are NULL in all existing rows, also those of the past, or groups: stores
+of earlier releases have windowed tables without. Its tables are created again with the columns in order, because rows
+are inserted by position elsewhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import duckdb
 
 from holdfast.errors import StoreError
 from holdfast.names import CollectionId, QueryId, StateId
-from holdfast.runtime.store.duckdb.columns import listed
+from holdfast.runtime.store.duckdb.columns import group_sql, listed
 from holdfast.runtime.store.duckdb.core import Core
 from holdfast.runtime.store.duckdb.disk.flush import flush
 from holdfast.runtime.store.duckdb.disk.wal import WalEntry
@@ -146,7 +148,8 @@ def _insert(
         run.execute(statement)
     types = [list(map(str, layout.key)), list(map(str, layout.value))]
     run.execute(
-        "INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)", [kind, name, number, *types, window_ms, layout.group]
+        "INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [kind, name, number, *types, window_ms, layout.group, layout.ordered],
     )
 
 
@@ -166,7 +169,8 @@ def extend_collection(core: Core, known: Collection, layout: Layout) -> None:
     rows = ["k", "seq", *names("k", layout.key), *names("c", known.layout.value), "ts", "since"]
     with core.transaction() as run:
         _make(run, collection_tables(made), known.number, made.number, layout)
-        _move(run, known.current, made.current, [*rows, "g"] if layout.group else rows)
+        group = {"g": group_sql(layout)} if layout.group else {}
+        _move(run, known.current, made.current, rows, group)
         _move(run, known.history, made.history, [*rows, "until", "present"])
         core.wal.write(run, entries)
     with core.memory_lock:
@@ -212,9 +216,21 @@ def _numbers(core: Core, old: int, new: int) -> list[WalEntry]:
 def _make(run: duckdb.DuckDBPyConnection, tables: Sequence[str], old: int, new: int, layout: Layout) -> None:
     for statement in tables:
         run.execute(statement)
-    run.execute("UPDATE objects SET number = ?, value = ? WHERE number = ?", [new, list(map(str, layout.value)), old])
+    run.execute(
+        "UPDATE objects SET number = ?, value = ?, grouped = ?, ordered = ? WHERE number = ?",
+        [new, list(map(str, layout.value)), layout.group, layout.ordered, old],
+    )
 
 
-def _move(run: duckdb.DuckDBPyConnection, old: str, new: str, columns: Sequence[str]) -> None:
-    run.execute(f"INSERT INTO {new} ({listed(columns)}) SELECT {listed(columns)} FROM {old}")
+def _move(
+    run: duckdb.DuckDBPyConnection,
+    old: str,
+    new: str,
+    columns: Sequence[str],
+    computed: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Move rows to their new table; `computed` has further columns as expressions over the old one's."""
+    run.execute(
+        f"INSERT INTO {new} ({listed(columns, computed)}) SELECT {listed(columns, computed.values())} FROM {old}"
+    )
     run.execute(f"DROP TABLE {old}")

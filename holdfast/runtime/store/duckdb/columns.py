@@ -7,6 +7,8 @@ from holdfast.runtime.store.port import Layout
 from holdfast.runtime.store.schemas import group_layout, is_plain_key, names
 from holdfast.types import Scalar, SqlType, Struct, is_scalar
 
+MAX_BIGINT = 2**63 - 1
+
 # For tables whose rows are found and changed one by one. DuckDB run-length encodes numbers, and walks the runs of a row
 # group to change one of them: 1,000 random updates took 300 ms instead of 15. It reads the dictionary of a segment to
 # know one of its texts: 1,000 random rows took 26 ms instead of 11.
@@ -48,9 +50,43 @@ def key_sql(layout: Layout, expressions: Sequence[str]) -> str:
     return f"CAST(json_array({', '.join(map(_key_part, typed, layout.key))}) AS VARCHAR)"
 
 
-def group_sql(layout: Layout) -> str:
+ORDERED = "concat(g)"
+"""The indexed expression over the groups of an ordered layout: DuckDB uses an index for both bounds of a range only if
+they are those of an expression."""
+
+
+def group_type(layout: Layout) -> str:
+    return key_type(group_layout(layout)) if layout.ordered is None else "VARCHAR"
+
+
+def plain_group_sql(layout: Layout) -> str:
     """The encoded group of a row's key columns."""
     return key_sql(group_layout(layout), names("k", layout.key[: layout.group]))
+
+
+def group_sql(layout: Layout) -> str:
+    """The same; of an ordered layout, with the ordered column as text that sorts as its numbers. It begins with the
+    length of the group, so that no text of one group is between those of another."""
+    group = plain_group_sql(layout)
+    if layout.ordered is None:
+        return group
+    text = f"CAST({group} AS VARCHAR)"
+    number = f"k{layout.ordered}"
+    sortable = (
+        f"CASE WHEN {number} < 0 THEN '-' || printf('%019d', {number} & {MAX_BIGINT}) "
+        f"ELSE printf('%019d', {number}) END"
+    )
+    return f"length({text}) || ' ' || {text} || ' ' || {sortable}"
+
+
+def group_range(group: object, first: int | None, last: int | None) -> tuple[str, str]:
+    """The least and the greatest text of `group_sql`, for bounds of the ordered column."""
+    text = f"{len(str(group))} {group} "
+    return text + ("-" if first is None else _sortable(first)), text + ("~" if last is None else _sortable(last))
+
+
+def _sortable(number: int) -> str:
+    return f"-{number + MAX_BIGINT + 1:019d}" if number < 0 else f"{number:019d}"
 
 
 def _key_part(expression: str, type_: SqlType) -> str:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from holdfast.errors import StoreError
 from holdfast.names import CollectionId, QueryId, StateId
 from holdfast.runtime.expressions.parse import parse_type
-from holdfast.runtime.store.duckdb.columns import column, declared, key_type, listed
+from holdfast.runtime.store.duckdb.columns import ORDERED, column, declared, group_type, key_type, listed
 from holdfast.runtime.store.duckdb.disk.wal import WalEntry
 from holdfast.runtime.store.duckdb.memtable.rows import (
     Memtable,
@@ -21,7 +21,7 @@ from holdfast.runtime.store.duckdb.memtable.rows import (
 from holdfast.runtime.store.duckdb.statements import one
 from holdfast.runtime.store.frontier import BUILDING
 from holdfast.runtime.store.port import Frontier, Layout, Time
-from holdfast.runtime.store.schemas import group_layout, is_plain_key
+from holdfast.runtime.store.schemas import is_plain_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +201,10 @@ class Objects:
     def read(cls, database: duckdb.DuckDBPyConnection) -> "Objects":
         objects = cls()
         rows = database.execute(
-            "SELECT kind, name, number, key, value, window_ms, grouped FROM objects ORDER BY number"
+            "SELECT kind, name, number, key, value, window_ms, grouped, ordered FROM objects ORDER BY number"
         )
-        for kind, name, number, key, value, window_ms, grouped in rows.fetchall():
-            layout = Layout(tuple(map(parse_type, key)), tuple(map(parse_type, value)), grouped)
+        for kind, name, number, key, value, window_ms, grouped, ordered in rows.fetchall():
+            layout = Layout(tuple(map(parse_type, key)), tuple(map(parse_type, value)), grouped, ordered)
             objects.next_number = number + 1
             match kind:
                 case "collection":
@@ -266,7 +266,8 @@ def collection_tables(collection: Collection) -> list[str]:
         f"CREATE INDEX {collection.current}_k ON {collection.current} (k)",
         f"CREATE TABLE {collection.history} ({history}, ts BIGINT, since UBIGINT, until UBIGINT, present BOOLEAN)",
     ]
-    return [*tables, f"CREATE INDEX {collection.current}_g ON {collection.current} (g)"] if group else tables
+    indexed = "g" if layout.ordered is None else f"({ORDERED})"
+    return [*tables, f"CREATE INDEX {collection.current}_g ON {collection.current} ({indexed})"] if group else tables
 
 
 def state_tables(state: State) -> list[str]:
@@ -297,4 +298,4 @@ def _key_columns(layout: Layout) -> list[str]:
 
 
 def _group_column(layout: Layout) -> str:
-    return column("g", key_type(group_layout(layout)), plain=True)
+    return column("g", group_type(layout), plain=True)

@@ -95,7 +95,8 @@ def lookup(core: Core, collection: Collection, keys: pa.Table, at: Time | None =
 
 
 def find(core: Core, collection: Collection, part: GroupRead) -> pa.Table:
-    schema = schemas.rows_schema(schemas.part_layout(collection.layout))
+    layout = collection.layout
+    schema = schemas.rows_schema(layout if part.with_group else schemas.part_layout(layout))
     sql = f"SELECT {listed(schema.names)} FROM part"
     return schemas.fit(evaluate(core, sql, {"part": RelationRead.of(core, part, collection)}, (), as_arrow), schema)
 

@@ -4,17 +4,23 @@
 in the memtable, whatever the tables say of it from then on is ignored; for any other key the tables are complete.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from holdfast.runtime.store import schemas
-from holdfast.runtime.store.duckdb.columns import group_sql, listed
+from holdfast.runtime.store.duckdb.columns import ORDERED, group_range, group_sql, listed, plain_group_sql
 from holdfast.runtime.store.duckdb.core import Core
 from holdfast.runtime.store.duckdb.memtable.small import encode
 from holdfast.runtime.store.duckdb.objects import Collection, Unflushed
 from holdfast.runtime.store.port import GroupRead, KeyRead, Layout, Relation, Time
+
+MAX_RANGES = 50
+"""Limit of ranges to look up one by one; with more, the table is scanned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,24 +30,39 @@ class Contents:
     collection: Collection
     unflushed: Unflushed | None
     written: Time
+    part_of: str = ""
+    """The relation that alone needs what memory has; empty if it is all of it."""
 
     @classmethod
     def of(cls, core: Core, collection: Collection) -> "Contents":
         with core.memory_lock:
             return cls(collection, collection.unflushed(), collection.written)
 
+    def within(self, relation: str, read: "RelationRead") -> "Contents":
+        """With only the rows of memory that a read may want: to join all would cost more than the rest of it."""
+        if self.unflushed is None or read.groups is None:
+            return self
+        now = _near(self.unflushed.now, read.groups, self.collection.layout.ordered, read.bounds)
+        return replace(self, unflushed=replace(self.unflushed, now=now), part_of=relation)
+
+    @property
+    def has_unflushed(self) -> bool:
+        return self.unflushed is not None and self.unflushed.now.num_rows > 0
+
     def register(self, cursor: duckdb.DuckDBPyConnection, *, past: bool = True) -> None:
         """Let the statements of a cursor see what memory has."""
         if self.unflushed is not None:
-            cursor.register(self._now, self.unflushed.now)
+            cursor.register(self._now_name, self.unflushed.now)
             if past:
                 cursor.register(self._past, self.unflushed.past)
 
-    def stored(self, condition: str) -> str:
-        """The stored rows that satisfy a condition on ``k`` or ``g``. Any other beside it would be in the way of the
-        index: DuckDB looks something up when that is all that is asked of a table."""
+    def stored(self, conditions: Sequence[str]) -> str:
+        """The stored rows that satisfy one of the conditions on ``k`` or ``g``, which exclude each other. Any other
+        beside one would be in the way of the index: DuckDB looks something up when that is all that is asked of a
+        table."""
         group = ["g"] if self._group else []
-        return f"SELECT {listed(self._columns, group)} FROM {self.collection.current} WHERE {condition}"
+        select = f"SELECT {listed(self._columns, group)} FROM {self.collection.current} WHERE"
+        return " UNION ALL ".join(f"{select} {condition}" for condition in conditions)
 
     def current(self, stored_as: str | None = None) -> str:
         """``k, seq, k0.., c0.., ts, since`` of the rows that there are now; and ``g``, the group, if they have one.
@@ -50,7 +71,7 @@ class Contents:
         """
         table = stored_as or self.collection.current
         stored = listed(self._columns, ["g"] if self._group else [])
-        if self.unflushed is None:
+        if self.unflushed is None or not self.has_unflushed:
             return f"SELECT {stored} FROM {table}"
         return (
             f"SELECT {stored} FROM {table} ANTI JOIN {self._now} USING (k) UNION ALL "
@@ -87,8 +108,12 @@ class Contents:
         return [f"{group_sql(layout)} AS g"] if layout.group else []
 
     @property
+    def _now_name(self) -> str:
+        return f"{self.part_of}_now" if self.part_of else f"now_{self.collection.number}"
+
+    @property
     def _now(self) -> str:
-        return f"now_{self.collection.number}"
+        return _quote(self._now_name)
 
     @property
     def _past(self) -> str:
@@ -110,13 +135,17 @@ class RelationView:
 @dataclass(frozen=True, slots=True)
 class RelationRead:
     """A collection as of a time, whole or as far as a `condition` on its key or group is true; `wanted` are that
-    condition's parameters. A `part` is without the columns of the group."""
+    condition's parameters. A `part` is without the columns of the group. In some `groups`
+    of an ordered layout, `bounds` are those of the ordered column, and `ranges` of the index have the stored rows."""
 
     collection: Collection
     at: Time
     part: bool = False
     condition: str | None = None
     wanted: tuple[object, ...] = ()
+    ranges: tuple[tuple[str, str], ...] = ()
+    groups: pa.Table | None = None
+    bounds: tuple[int | None, int | None] = (None, None)
     by_key: bool = False
     """Whether `wanted` are the encoded keys themselves."""
 
@@ -127,11 +156,12 @@ class RelationRead:
             case KeyRead(at=at, keys=keys):
                 named = _encoded(core, layout, keys)
                 return cls(collection, at, condition=_is_in("k", named), wanted=named, by_key=True)
-            case GroupRead(at=at, groups=None):
-                return cls(collection, at, part=True)
-            case GroupRead(at=at, groups=groups):
+            case GroupRead(at=at, groups=None, with_group=with_group):
+                return cls(collection, at, part=not with_group)
+            case GroupRead(at=at, groups=groups, with_group=with_group):
                 wanted = _encoded(core, schemas.group_layout(layout), groups)
-                return cls(collection, at, part=True, condition=_is_in("g", wanted), wanted=wanted)
+                read = cls(collection, at, part=not with_group, condition=_is_in("g", wanted), wanted=wanted)
+                return read if layout.ordered is None else read._within(groups, relation.first, relation.last)
             case (_, at):
                 return cls(collection, at)
 
@@ -141,19 +171,51 @@ class RelationRead:
             found = self._named(core, name, cursor)
             if found is not None:
                 return [found]
-        contents = Contents.of(core, self.collection)
+        contents = Contents.of(core, self.collection).within(name, self)
         latest = max(contents.written, self.collection.writing) <= self.at
         contents.register(cursor, past=not latest)
-        stored = _quote(f"{name}_found") if self.condition is not None else None
-        views = (
-            []
-            if stored is None
-            else [RelationView(stored, contents.stored(self.condition or ""), self.wanted, materialized=True)]
-        )
+        if latest and self.ranges and not contents.has_unflushed:
+            return [self._ranged(name)]
+        found = self._found(name, contents)
+        views = [] if found is None else [found]
+        stored = None if found is None else found.name
         rows = contents.current(stored) if latest else contents.as_of(self.at, stored)
         where = f" WHERE {self.condition}" if self.condition is not None else ""
         sql = f"SELECT {listed(self._shown())} FROM ({rows}){where}"
         return [*views, RelationView(_quote(name), sql, self.wanted, latest=self if latest else None)]
+
+    def _within(self, groups: pa.Table, first: int | None, last: int | None) -> "RelationRead":
+        """The same groups, as far as their ordered column is between two bounds."""
+        layout = self.collection.layout
+        conditions = [_is_in(plain_group_sql(layout), self.wanted)]
+        bounds = ((">=", first), ("<=", last))
+        conditions += [f"k{layout.ordered} {operator} {bound}" for operator, bound in bounds if bound is not None]
+        ranges = tuple(group_range(group, first, last) for group in self.wanted)
+        return replace(
+            self,
+            condition=" AND ".join(conditions),
+            ranges=ranges if len(ranges) <= MAX_RANGES else (),
+            groups=groups,
+            bounds=(first, last),
+        )
+
+    def _ranged(self, name: str) -> RelationView:
+        """The rows of ranges, if no tick is newer than the time and memory has none of them."""
+        select = f"SELECT {listed(self._shown())} FROM {self.collection.current} WHERE {ORDERED} BETWEEN ? AND ?"
+        sql = " UNION ALL ".join([select] * len(self.ranges))
+        return RelationView(_quote(name), sql, tuple(chain.from_iterable(self.ranges)), materialized=True, latest=self)
+
+    def _found(self, name: str, contents: Contents) -> RelationView | None:
+        """The stored rows that suffice, if an index finds them."""
+        if self.condition is None:
+            return None
+        stored = _quote(f"{name}_found")
+        if self.collection.layout.ordered is None or self.by_key or not self.wanted:
+            return RelationView(stored, contents.stored([self.condition]), self.wanted, materialized=True)
+        if not self.ranges:
+            return None
+        sql = contents.stored([f"{ORDERED} BETWEEN ? AND ?"] * len(self.ranges))
+        return RelationView(stored, sql, tuple(chain.from_iterable(self.ranges)), materialized=True)
 
     def _named(self, core: Core, name: str, cursor: duckdb.DuckDBPyConnection) -> RelationView | None:
         """The rows of keys, if no tick is newer than the time: from memory what it has of them beyond the tables,
@@ -179,6 +241,19 @@ class RelationRead:
             return names
         own = schemas.rows_schema(schemas.part_layout(layout)).names
         return [f"{a} AS {b}" for a, b in zip(names[layout.group :], own, strict=True)]
+
+
+def _near(rows: pa.Table, groups: pa.Table, ordered: int | None, bounds: tuple[int | None, int | None]) -> pa.Table:
+    """Rows of some groups within bounds; others may be among them."""
+    wanted = pa.repeat(pa.scalar(True), rows.num_rows)
+    for name in groups.column_names:
+        column = rows.column(name)
+        if pa.types.is_string(column.type) or pa.types.is_integer(column.type):
+            wanted = pc.and_(wanted, pc.is_in(column, groups.column(name).combine_chunks().cast(column.type)))
+    for compare, bound in zip((pc.greater_equal, pc.less_equal), bounds, strict=True):
+        if bound is not None:
+            wanted = pc.and_(wanted, compare(rows.column(f"k{ordered}"), bound))
+    return rows.filter(wanted)
 
 
 def _encoded(core: Core, layout: Layout, asked: pa.Table) -> tuple[object, ...]:

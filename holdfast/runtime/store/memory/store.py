@@ -4,6 +4,7 @@ Every commit copies the whole contents of what it changes, so a read as of a tim
 function that evaluates the SQL expressions of merges.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import count
 from typing import Any
@@ -238,7 +239,14 @@ class MemoryStore:
             asked = schemas.fit(part.groups, schemas.key_schema(schemas.group_layout(found.layout))).to_pylist()
             wanted = {group for row in asked if None not in (group := tuple(row.values()))}
             rows = {key: row for key, row in rows.items() if key[:size] in wanted}
-        return schemas.part_rows(rows_table(rows, found.layout), found.layout)
+        if (number := found.layout.ordered) is not None:
+            low, high = (
+                (-math.inf if part.first is None else part.first),
+                (math.inf if part.last is None else part.last),
+            )
+            rows = {key: row for key, row in rows.items() if low <= key[number] <= high}
+        table = rows_table(rows, found.layout)
+        return table if part.with_group else schemas.part_rows(table, found.layout)
 
     def changes(self, collection: CollectionId, after: Time, to: Time, keys: KeyRange | None = None) -> pa.Table:
         assert keys is None, "the model has no encoded keys"

@@ -18,12 +18,14 @@ from holdfast.runtime.store.duckdb.statements import one
 
 FILE = "store.duckdb"
 IN_MEMORY = ":memory:"
-VERSION = 3
+VERSION = 4
 CALCULATOR_MEMORY = "512MB"
 
 MIGRATIONS: Mapping[int, Sequence[str]] = {
     1: ("ALTER TABLE ledger ADD COLUMN time UBIGINT", "ALTER TABLE ledger ADD COLUMN changes BLOB"),
     2: ("ALTER TABLE objects ADD COLUMN grouped INTEGER DEFAULT 0",),
+    # The collections of windowed tables get their groups when their queries start.
+    3: ("ALTER TABLE objects ADD COLUMN ordered INTEGER",),
 }
 """By the version they start from, the statements that lead to the next one."""
 
@@ -31,7 +33,7 @@ _SCHEMA = (
     "CREATE TABLE meta (version INTEGER, id VARCHAR)",
     "CREATE TABLE objects "
     "(kind VARCHAR, name VARCHAR, number INTEGER, key VARCHAR[], value VARCHAR[], window_ms BIGINT, "
-    "grouped INTEGER)",
+    "grouped INTEGER, ordered INTEGER)",
     "CREATE TABLE ledger (n UBIGINT, entries VARCHAR, time UBIGINT, changes BLOB USING COMPRESSION uncompressed)",
     "CREATE TABLE facts (key VARCHAR, value VARCHAR)",
 )

@@ -1,27 +1,29 @@
 """Tests of topologies, with the real engine and without Kafka."""
 
 import atexit
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import cache
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from holdfast.client.stores.moment import Moment, millis
 from holdfast.client.stores.store_type import StoreType, open_store
 from holdfast.config import load
 from holdfast.errors import TopologyError
 from holdfast.names import TopicName
-from holdfast.runtime.spark.engine import Engine
 from holdfast.sql.syntax.parse import statements
 from holdfast.streams.builder import StreamsBuilder
 from holdfast.streams.deployment import deploy
 from holdfast.streams.embedded import EmbeddedDeployment
 from holdfast.streams.topic_records import TopicCodec, TopicRecord
 from holdfast.streams.topology import Topology
-from holdfast.testing.database import Database
-from holdfast.testing.suite import spark_engine
+
+if TYPE_CHECKING:
+    from holdfast.runtime.spark.engine import Engine
+    from holdfast.testing.database import Database
+    from holdfast.testing.wire import WireRecord
 
 S = TypeVar("S")
 
@@ -32,10 +34,15 @@ class TopologyTestDriver:
     The wall clock moves only by `advance_wall_clock`. Drivers of one process share a Spark.
     """
 
-    def __init__(self, topology: StreamsBuilder | Topology, engine: Engine | None = None) -> None:
+    def __init__(self, topology: StreamsBuilder | Topology, engine: "Engine | None" = None) -> None:
         self.topology = topology.build() if isinstance(topology, StreamsBuilder) else topology
+        # Importing Spark takes a second, which a client of a server does not need.
+        from holdfast.testing.database import Database
+
         self._database = Database(engine or shared_engine(), {})
-        self._read: dict[str, int] = defaultdict(int)
+        self._fetched: dict[str, int] = defaultdict(int)
+        """How many of a topic's records were fetched from the database."""
+        self._unread: dict[str, deque[WireRecord]] = defaultdict(deque)
         try:
             deploy(self.topology, _TestDeployment(self._database))
         except BaseException:
@@ -64,18 +71,11 @@ class TopologyTestDriver:
 
     def read_output(self, topic: str) -> TopicRecord | None:
         """The next record that the topology has written to a topic; None if there is no other."""
-        written = self._written(topic)
-        number = self._read[topic]
-        if number == len(written):
-            return None
-        self._read[topic] += 1
-        return written[number]
+        return next(iter(self._take(topic, 1)), None)
 
     def read_outputs(self, topic: str) -> list[TopicRecord]:
         """All records that the topology has written to a topic and that were not read yet."""
-        written = self._written(topic)[self._read[topic] :]
-        self._read[topic] += len(written)
-        return written
+        return self._take(topic)
 
     # -- time and stores
 
@@ -87,9 +87,15 @@ class TopologyTestDriver:
         """A named table as a read-only store."""
         return open_store(_TestDeployment(self._database).reader, name, type_, as_of)
 
-    def _written(self, topic: str) -> list[TopicRecord]:
-        codec = self._codec(topic)
-        return [codec.decode(record) for record in self._database.produced(TopicName(topic))]
+    def _take(self, topic: str, most: int | None = None) -> list[TopicRecord]:
+        """Read the next records: all, or at most `most`."""
+        codec, unread = self._codec(topic), self._unread[topic]
+        if most is None or len(unread) < most:
+            written = self._database.produced(TopicName(topic))
+            unread.extend(written[self._fetched[topic] :])
+            self._fetched[topic] = len(written)
+        count = len(unread) if most is None else min(most, len(unread))
+        return [codec.decode(unread.popleft()) for _ in range(count)]
 
     def _codec(self, topic: str) -> TopicCodec:
         for found in self._database.catalog.objects.values():
@@ -107,7 +113,7 @@ class TopologyTestDriver:
 class _TestDeployment(EmbeddedDeployment):
     """A database that runs statements until nothing is left to do."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: "Database") -> None:
         super().__init__(database.service)
         self._database = database
 
@@ -123,8 +129,10 @@ class _TestDeployment(EmbeddedDeployment):
 
 
 @cache
-def shared_engine() -> Engine:
+def shared_engine() -> "Engine":
     """The engine of this process's drivers, which ends with the process."""
+    from holdfast.testing.suite import spark_engine
+
     opened = ExitStack()
     engine = opened.enter_context(spark_engine(load()))
     atexit.register(opened.close)

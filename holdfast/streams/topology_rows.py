@@ -11,10 +11,11 @@ from holdfast.runtime.expressions.scope import Scope, ScopeColumn
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.expressions.tree import Binary, Call, ColumnRef, Expression, Operator
 from holdfast.sql.query.relation import PSEUDO_COLUMNS, WINDOW_BOUNDS
+from holdfast.sql.syntax.statements import ObjectKind
 from holdfast.sql.syntax.walk import rewrite
-from holdfast.streams.functions import PythonFunction, versioned
-from holdfast.streams.nodes import Columns, Kind, Node
-from holdfast.streams.serdes import BARE_JSON, JSON, KAFKA, KAFKA_TYPES, Format
+from holdfast.streams.nodes import Columns, TopologyNode
+from holdfast.streams.python_functions import PythonFunction, versioned
+from holdfast.streams.serdes import BARE_JSON, JSON, KAFKA, KAFKA_TYPES, DeclaredFormat
 from holdfast.streams.windows import KeyWindow
 from holdfast.types import Scalar, SqlType, is_scalar
 
@@ -42,10 +43,10 @@ class Field:
 class Scan:
     """The rows of an object."""
 
-    node: Node
+    node: TopologyNode
 
     @property
-    def nodes(self) -> Sequence[Node]:
+    def nodes(self) -> Sequence[TopologyNode]:
         return (self.node,)
 
     @property
@@ -54,18 +55,18 @@ class Scan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Join:
+class JoinInput:
     """Pairs of rows of two objects, which are called L and R. `clause` is the word and the window of the join."""
 
     word: str
-    left: Node
-    right: Node
+    left: TopologyNode
+    right: TopologyNode
     left_key: Expression
     right_key: Expression
     within: str = ""
 
     @property
-    def nodes(self) -> Sequence[Node]:
+    def nodes(self) -> Sequence[TopologyNode]:
         return (self.left, self.right)
 
     @property
@@ -76,22 +77,22 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relation:
+class TopologyRows:
     """Rows of an input, filtered, projected and, if `partitioned`, with another key."""
 
-    kind: Kind
-    input: Scan | Join
+    kind: ObjectKind
+    input: Scan | JoinInput
     key: tuple[Field, ...]
     values: tuple[Field, ...]
-    key_format: Format
-    value_format: Format
+    key_format: DeclaredFormat
+    value_format: DeclaredFormat
     where: Expression | None = None
     partitioned: bool = False
     window: KeyWindow | None = None
     functions: tuple[PythonFunction, ...] = ()
 
     @classmethod
-    def of(cls, node: Node) -> Self:
+    def of(cls, node: TopologyNode) -> Self:
         """All rows of an object."""
         return cls(
             kind=node.kind,
@@ -104,11 +105,11 @@ class Relation:
         )
 
     @property
-    def node(self) -> Node | None:
+    def node(self) -> TopologyNode | None:
         """The object whose rows these are, unchanged; None for rows that are filtered, projected or joined."""
-        if isinstance(self.input, Join) or self.where is not None or self.partitioned:
+        if isinstance(self.input, JoinInput) or self.where is not None or self.partitioned:
             return None
-        all_rows = Relation.of(self.input.node)
+        all_rows = TopologyRows.of(self.input.node)
         return self.input.node if (self.key, self.values) == (all_rows.key, all_rows.values) else None
 
     @property
@@ -120,12 +121,8 @@ class Relation:
 
     def field(self, name: str) -> Field:
         """A column by its name, in any case unless two names differ only by it."""
-        fields = (*self.key, *self.values)
-        found = [each for each in fields if each.name == name]
-        found = found or [each for each in fields if each.name.upper() == name.upper()]
-        if len(found) != 1:
-            raise UnknownColumn(name, relation=self.name, known=[each.name for each in fields])
-        return found[0]
+        fields = {each.name: each for each in (*self.key, *self.values)}
+        return fields[column_named(name, list(fields), relation=self.name)]
 
     @property
     def name(self) -> str:
@@ -163,13 +160,13 @@ class Relation:
     def _is_pseudo(self, name: str) -> bool:
         return name in PSEUDO_COLUMNS or name in WINDOW_BOUNDS
 
-    def with_functions(self, *functions: PythonFunction) -> "Relation":
+    def with_functions(self, *functions: PythonFunction) -> "TopologyRows":
         known = dict.fromkeys((*self.functions, *functions))
         return replace(self, functions=tuple(known))
 
     # -- other rows
 
-    def filtered(self, condition: Expression) -> "Relation":
+    def filtered(self, condition: Expression) -> "TopologyRows":
         """The rows for which a condition is true."""
         type_ = self.type_of(condition)
         if type_ is not Scalar.BOOLEAN:
@@ -178,18 +175,18 @@ class Relation:
         where = resolved if self.where is None else Binary(Operator.AND, self.where, resolved)
         return replace(self, where=where)
 
-    def with_value(self, expression: Expression) -> "Relation":
+    def with_value(self, expression: Expression) -> "TopologyRows":
         """The rows with a single value."""
         value = Field(free_name(VALUE, self.key), self.resolve(expression), self.type_of(expression))
         return replace(self, values=(value,), value_format=single_format(value.type))
 
-    def with_values(self, columns: Mapping[str, Expression]) -> "Relation":
+    def with_values(self, columns: Mapping[str, Expression]) -> "TopologyRows":
         """The rows with other value columns."""
         fields = tuple(Field(name, self.resolve(each), self.type_of(each)) for name, each in columns.items())
         self._check_names((*self.key, *fields))
         return replace(self, values=fields, value_format=row_format(self.value_format, fields))
 
-    def with_key(self, columns: Sequence[tuple[str, Expression]]) -> "Relation":
+    def with_key(self, columns: Sequence[tuple[str, Expression]]) -> "TopologyRows":
         """The rows with another key."""
         fields = self.key_fields(columns)
         values = copied(self.values, fields)
@@ -241,6 +238,15 @@ def copied(values: Iterable[Field], key: Iterable[Field]) -> tuple[Field, ...]:
     )
 
 
+def column_named(name: str, columns: Sequence[str], *, relation: str) -> str:
+    """The column with a name, in any case unless two names differ only by it."""
+    found = [each for each in columns if each == name]
+    found = found or [each for each in columns if each.upper() == name.upper()]
+    if len(found) != 1:
+        raise UnknownColumn(name, relation=relation, known=columns)
+    return found[0]
+
+
 def free_name(name: str, taken: Iterable[Field]) -> str:
     """A name that no column has."""
     names = {each.name.upper() for each in taken}
@@ -249,16 +255,16 @@ def free_name(name: str, taken: Iterable[Field]) -> str:
     return name
 
 
-def single_format(type_: SqlType) -> Format:
+def single_format(type_: SqlType) -> DeclaredFormat:
     return KAFKA if type_ in KAFKA_TYPES else BARE_JSON
 
 
-def row_format(before: Format, fields: Sequence[Field]) -> Format:
+def row_format(before: DeclaredFormat, fields: Sequence[Field]) -> DeclaredFormat:
     """The format of rows: that of the input where it can hold them."""
     if before.name == "DELIMITED" and before.wraps and all(is_scalar(each.type) for each in fields):
         return before
     return JSON
 
 
-def key_format(fields: Sequence[Field]) -> Format:
+def key_format(fields: Sequence[Field]) -> DeclaredFormat:
     return single_format(fields[0].type) if len(fields) == 1 else JSON

@@ -28,6 +28,8 @@ from holdfast.streams import (
     session_store,
     window_store,
 )
+from holdfast.streams.topic_records import TopicCodec
+from holdfast.testing.wire import WireRecord
 from tests.streams.topologies import LONGS, ORDERS, USERS, Order, builder
 
 MINUTE = 60_000
@@ -173,6 +175,28 @@ def test_a_store_as_of_a_time_and_the_wall_clock(start: Start) -> None:
     driver.pipe_input("longs", "a", 2)
     store = driver.store("longs", key_value_store())
     assert (store.get("a"), store.as_of(15_000).get("a")) == (2, 1)
+
+
+def test_each_record_is_decoded_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = builder()
+    built.stream("longs", LONGS).to("copies")
+    driver = start(built)
+    decoded = 0
+    decode = TopicCodec.decode
+
+    def counted(codec: TopicCodec, record: WireRecord) -> TopicRecord:
+        nonlocal decoded
+        decoded += 1
+        return decode(codec, record)
+
+    monkeypatch.setattr(TopicCodec, "decode", counted)
+    driver.pipe_inputs("longs", [TopicRecord("a", n) for n in range(5)])
+    first = [driver.read_output("copies") for _ in range(3)]
+    driver.pipe_input("longs", "a", 5)
+    rest = driver.read_outputs("copies")
+    assert [record.value for record in (*first, *rest) if record is not None] == list(range(6))
+    assert driver.read_output("copies") is None
+    assert decoded == 6
 
 
 def test_what_a_driver_refuses(start: Start) -> None:

@@ -11,7 +11,7 @@ import pytest
 from holdfast.errors import NotSupported, TopologyError, TypeMismatch
 from holdfast.streams import Columnar, Materialized, Serdes, StreamsBuilder
 from holdfast.streams.consumed import Consumed
-from holdfast.streams.functions import aggregate_function, reduce_function, row_function
+from holdfast.streams.python_functions import aggregate_function, reduce_function, row_function
 from tests.streams.topologies import LONGS, ORDERS, builder, planned, texts
 
 RATE = 1.19
@@ -123,6 +123,10 @@ def test_a_reducer_and_an_aggregate() -> None:
     reducer = run(function.definition.source, function.name.lower())()
     assert reducer.partial(Values([1, 2, None, 3])) == 6
     assert (reducer.merge(6, 4), reducer.merge(None, 4), reducer.merge(6, None)) == (10, 4, 6)
+    for nothing in (0, 0.0, "", False):
+        assert reducer.merge(nothing, None) == reducer.merge(None, nothing) == nothing
+        assert reducer.merge(nothing, None) is not None is not reducer.merge(None, nothing)
+    assert reducer.merge(None, None) is None
     longest = aggregate_function(Longest)
     assert [str(column) for column in longest.parameters] == ["`city` STRING"]
     built = builder()

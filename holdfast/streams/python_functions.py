@@ -115,7 +115,9 @@ def reduce_function(function: Callable[..., Any]) -> PythonFunction:
             "        values = [each for each in value.to_pylist() if each is not None]\n"
             f"        return reduce({ROW}, values) if values else None\n\n"
             "    def merge(self, one, other):\n"
-            f"        return {ROW}(one, other) if one is not None and other is not None else one or other\n\n"
+            "        if one is None or other is None:\n"
+            "            return other if one is None else one\n"
+            f"        return {ROW}(one, other)\n\n"
             "    def result(self, state):\n"
             "        return state"
         )

@@ -8,27 +8,28 @@ from holdfast.errors import TopologyError
 from holdfast.names import quote
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.sql.properties.session import ANY_VALUE_FORMAT
+from holdfast.sql.syntax.statements import ObjectKind
 from holdfast.streams.consumed import OffsetReset
-from holdfast.streams.functions import PythonFunction
-from holdfast.streams.nodes import Kind, Node, TopologyStatement, reset_property, with_properties
-from holdfast.streams.relation import Field, Join, Relation
+from holdfast.streams.nodes import TopologyNode, TopologyStatement, reset_property, with_properties
+from holdfast.streams.python_functions import PythonFunction
 from holdfast.streams.serdes import KAFKA
+from holdfast.streams.topology_rows import Field, JoinInput, TopologyRows
 from holdfast.streams.windows import SessionWindows, TimeWindows
 
 
 @dataclass(kw_only=True, eq=False)
-class QueryNode(Node):
+class QueryNode(TopologyNode):
     """An object that a query maintains. A table without a topic is a materialized view."""
 
-    relation: Relation
+    relation: TopologyRows
     partitions: int | None = None
 
     @property
     def operation(self) -> str:
-        return "join" if isinstance(self.relation.input, Join) else "select"
+        return "join" if isinstance(self.relation.input, JoinInput) else "select"
 
     @property
-    def inputs(self) -> Sequence[Node]:
+    def inputs(self) -> Sequence[TopologyNode]:
         return self.relation.input.nodes
 
     @property
@@ -52,13 +53,13 @@ class QueryNode(Node):
     def _format_property(self) -> Mapping[str, str]:
         """Kafka's own format holds one column, which ksqlDB would not let a query group or join."""
         reads_kafka = any(node.topic is not None and node.value_format.name == KAFKA.name for node in self.inputs)
-        combines = isinstance(self, AggregateNode) or isinstance(self.relation.input, Join)
+        combines = isinstance(self, AggregateNode) or isinstance(self.relation.input, JoinInput)
         return {ANY_VALUE_FORMAT: "true"} if reads_kafka and combines else {}
 
     @property
     def _reset(self) -> OffsetReset | None:
         """The reset policy of its topics."""
-        found = {node.offset_reset for node in self.inputs if node.kind is Kind.STREAM}
+        found = {node.offset_reset for node in self.inputs if node.kind is ObjectKind.STREAM}
         if len(found) > 1:
             raise TopologyError(
                 f'the inputs of "{self.name}" have different reset policies',
