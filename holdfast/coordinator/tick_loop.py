@@ -1,6 +1,7 @@
 """The tick, in the seven steps of the design."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import pyarrow as pa
 
@@ -42,18 +43,16 @@ class TickLoop:
         self._follower.check()
         polled = self._intake.poll(timeout)  # 1. The consumer's poll is the wake-up.
         records = self._intake.choose(polled)  # 2. A range per topic, up to the limits of a tick.
-        self._stop_readers_of_unreadable_topics(records)
+        with self._rewound_on_error():
+            self._stop_readers_of_unreadable_topics(records)
         if not records.topics:
             return False
         with metrics.TICK_SECONDS.labels("tick").time():
-            try:
+            with self._rewound_on_error():
                 with self._exits.counted():
                     stage, outcome = self._run_queries(records)  # 3. One Spark job per depth of the dataflow.
                 self._stage_positions(stage, records, outcome)  # 4. Failed queries stop here; the rest moves on.
                 self._commit.write(stage, outcome)  # 5. The only commit point.
-            except BaseException:
-                self._intake.rewind(as_ends(self._store.remap_ends()))
-                raise
             self._commit.publish()  # 6. Beside the next tick.
             self._commit.notify()  # 7. Wake the subscribers.
         count_tick("tick", records.topics)
@@ -73,6 +72,15 @@ class TickLoop:
             self._stage_failed(stage, outcome)
             self._commit.commit(stage, outcome)
         count_tick("insert", {})
+
+    @contextmanager
+    def _rewound_on_error(self) -> Iterator[None]:
+        """The intake has moved past records that are committed only at the end of the tick."""
+        try:
+            yield
+        except BaseException:
+            self._intake.rewind(as_ends(self._store.remap_ends()))
+            raise
 
     def _stop_readers_of_unreadable_topics(self, records: TickRecords) -> None:
         for (topic, _), problem in records.lost.items():
