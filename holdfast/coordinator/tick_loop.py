@@ -12,11 +12,12 @@ from holdfast.coordinator.intake import Intake, TickRecords, as_ends, length
 from holdfast.coordinator.queries import Queries
 from holdfast.coordinator.spark_exits import SparkExits
 from holdfast.coordinator.topics.follower import TopicFollower
-from holdfast.errors import ReadError
+from holdfast.errors import ReadError, StoreError
 from holdfast.names import QueryId, TopicName
 from holdfast.runtime.outcome import Outcome
+from holdfast.runtime.progress import Status
 from holdfast.runtime.spark.engine import ViewInput
-from holdfast.runtime.store.port import Store, TickStage
+from holdfast.runtime.store.port import Placement, Store, TickStage
 from holdfast.runtime.tick import Ticker
 from holdfast.runtime.tick_inputs import InsertedRows, TickInputs
 
@@ -62,6 +63,13 @@ class TickLoop:
         """Commit rows that a user inserts into a derived object, in a tick of their own."""
         if query not in self._queries.running():
             raise ReadError(f"query {query} does not run", hint="SHOW QUERIES says why.")
+        building = self._queries.with_status(Status.BUILDING)
+        if any(self._store.position(each).placement is Placement.LIVE for each in building):
+            raise StoreError(
+                "rows cannot be inserted now",
+                detail="A query has all rows until now and does not run yet: it would miss these.",
+                hint="Try again.",
+            )
         inserted = InsertedRows(self._queries.dataflow.programs[query], rows)
         with metrics.TICK_SECONDS.labels("insert").time():
             running = self._queries.running()

@@ -67,6 +67,7 @@ class BackfillLoop:
 
     def run(self) -> bool:
         """One slice, or several short ones. False when no query can be built now."""
+        self._finish(self._live())
         if self._settling() > 0:
             return False
         built, started_at = False, self._clock.monotonic()
@@ -104,15 +105,26 @@ class BackfillLoop:
         count_tick("backfill", cut.inputs.topics)
         built = {query: program for query, program in cut.queries.items() if query not in outcome.failed}
         if cut.last:
-            self._thaw(built.keys())
-            # The since of what was built is durable before anyone reads: a time that was answered stays readable.
-            self._commit.commit(self._store.stage())
-        for query in built:
-            if cut.last:
-                self._queries.set(query, Status.RUNNING)
-            else:
+            self._finish(built.keys())
+        else:
+            for query in built:
                 self._queries.set(query, Status.BUILDING, done=cut.done)
         return cut
+
+    def _live(self) -> Set[QueryId]:
+        """The queries whose last slice is committed, although a failure may have kept them from running."""
+        building = self._queries.with_status(Status.BUILDING)
+        return {query for query in building if self._store.position(query).placement is Placement.LIVE}
+
+    def _finish(self, built: Set[QueryId]) -> None:
+        """Let queries run that have committed their last slice. After a failure, the next round does it."""
+        if not built:
+            return
+        self._thaw(built)
+        # The since of what was built is durable before anyone reads: a time that was answered stays readable.
+        self._commit.commit(self._store.stage())
+        for query in built:
+            self._queries.set(query, Status.RUNNING)
 
     def _thaw(self, built: Set[QueryId]) -> None:
         """Let the uppers of queries that have caught up, and of those that waited for them, follow the clock again.

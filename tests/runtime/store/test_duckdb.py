@@ -471,6 +471,19 @@ def test_an_open_page_does_not_keep_a_checkpoint_away(store):
     assert first.num_rows + sum(page.num_rows for page in pages) == 50
 
 
+def test_a_checkpoint_that_fails_after_a_commit_does_not_fail_the_commit(store, monkeypatch):
+    make(store)
+
+    def full(**_: object) -> bool:
+        raise StoreError("the disk of the data folder is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store._core, "checkpoint", full)
+        tick(store, 2, (("a",), (1, "x"), 0))
+    assert store.committed_time() == 2
+    assert snapshot(store, TABLE, 2) != []
+
+
 def test_changes_keep_every_change_of_a_key_in_order(store):
     make(store)
     tick(store, 2, (("a",), (1, "x"), 10))
