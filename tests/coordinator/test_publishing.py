@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.config import Settings
 from holdfast.coordinator import outbox_batch
+from holdfast.coordinator import publishing as publishing_module
 from holdfast.coordinator.outbox_batch import OutboxReader
 from holdfast.coordinator.outbox_lane import Turn
 from holdfast.coordinator.publishing import Publishing
@@ -222,6 +223,61 @@ def test_publishing_to_a_topic_is_paused_while_it_must_not_change(world: Outboxe
         time.sleep(0.2)
         assert world.values(A) == []
     assert eventually(lambda: world.values(A) == [b"1"])
+
+
+class Slow(Lane):
+    """A lane whose transactions take a while."""
+
+    def publish(self, store: StoreId, batch: Sequence[OutboxRows]) -> Mapping[Partition, int]:
+        time.sleep(0.1)
+        return super().publish(store, batch)
+
+
+def test_publishing_is_paused_between_two_transactions_of_a_backlog(world: Outboxes) -> None:
+    world.rows = 1
+    world.commit(1, Q1=[str(n) for n in range(60)])
+    publishing = world.publishing(Slow)
+    publishing.fence()
+    publishing.start()
+    try:
+        assert eventually(lambda: bool(world.values(A)))
+        started_at = time.monotonic()
+        with publishing.paused([A]) as paused:
+            assert paused
+            assert time.monotonic() - started_at < 1.0
+            assert len(world.values(A)) < 30
+        assert eventually(lambda: len(world.values(A)) == 60)
+    finally:
+        publishing.stop()
+    assert world.values(A) == [str(n).encode() for n in range(60)]
+
+
+def test_the_main_lane_goes_on_while_the_retry_lane_is_waited_for(
+    world: Outboxes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing_module, "PAUSE_SECONDS", 1.0)
+    publishing = world.publishing()
+    publishing.fence()
+    publishing._blocked.block([A], KafkaError("busy"))
+    answers = list[bool]()
+
+    def pause() -> None:
+        with publishing.paused([A]) as paused:
+            answers.append(paused)
+
+    world.commit(1, Q2=["x"])
+    with publishing._retry.turn:
+        waiting = Thread(target=pause)
+        waiting.start()
+        time.sleep(0.2)
+        started_at = time.monotonic()
+        publishing._publish()
+        assert time.monotonic() - started_at < 0.5
+        assert world.values(B) == [b"x"]
+        waiting.join()
+    assert answers == [False]
+    pause()
+    assert answers == [False, True]
 
 
 def transactions(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:

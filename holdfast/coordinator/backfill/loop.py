@@ -63,7 +63,7 @@ class BackfillLoop:
         self._starter, self._freezer, self._commit, self._uppers = starter, freezer, commit, uppers
         self._clock, self._intervals, self._exits, self._is_full = clock, intervals, exits, is_full
         self._waiting: dict[QueryId, Wait] = {}
-        """The queries whose topics could not be read lately."""
+        """The queries whose topics could not be read lately, or were being published."""
 
     def run(self) -> bool:
         """One slice, or several short ones. False when no query can be built now."""
@@ -169,10 +169,10 @@ class BackfillLoop:
             except TopicProblem as problem:
                 self._stop_or_wait(ready.pop(first), problem)
                 continue
-            self._waiting.pop(first, None)
             if cut is not None:
+                self._waiting.pop(first, None)
                 return cut
-            del ready[first]
+            self._wait(ready.pop(first), "its stream is being published")
         return None
 
     def _stop_or_wait(self, program: Program, problem: TopicProblem) -> None:
@@ -181,6 +181,10 @@ class BackfillLoop:
         if problem.lasting:
             self._queries.fail(query, refusal(problem))
             return
+        self._wait(program, problem)
+
+    def _wait(self, program: Program, problem: object) -> None:
+        query = program.query
         known = self._waiting.get(query)
         seconds = min(known.seconds * 2, LONGEST_WAIT_SECONDS) if known is not None else WAIT_SECONDS
         self._waiting[query] = Wait(seconds, self._clock.monotonic() + seconds)
