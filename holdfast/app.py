@@ -43,6 +43,7 @@ from holdfast.coordinator.tick_loop import TickLoop
 from holdfast.coordinator.topics.deletions import TopicDeletions
 from holdfast.coordinator.topics.follower import TopicFollower
 from holdfast.coordinator.topics.known import KnownTopics
+from holdfast.coordinator.topics.sink_ids import SinkIds, sink_id_key
 from holdfast.coordinator.topics.wanted import WantedTopics
 from holdfast.coordinator.uppers import Uppers
 from holdfast.errors import ForeignStore, RequestTimeout
@@ -196,8 +197,9 @@ class Service(facade.ServiceApi):
         parts.callback(consumer.close)
         limits = ReadLimits(settings, kafka.ranges)
         intake = Intake(consumer, limits)
+        sink_ids = SinkIds(store, kafka.topics, publishing, barriers, queries)
         follower = TopicFollower(
-            store, kafka.topics, followed, intake, queries, freezer, commit, wall_clock,
+            store, kafka.topics, followed, sink_ids, intake, queries, freezer, commit, wall_clock,
             check_seconds=intervals.topic_check,
         )  # fmt: skip
         starter = QueryStarter(
@@ -287,6 +289,7 @@ class Service(facade.ServiceApi):
             lambda name: [entry.id for entry in catalog().writers(name)],
             TopicReads(wall_clock, wakeup.notify),
             followed.loss,
+            lambda topic: store.get(sink_id_key(topic)),
         )
         rows = RowReader(store, reading)
         push_queries = PushQueries(registry, catalog, rows, streams, self._times, holds, wakeup, wall_clock)

@@ -116,6 +116,11 @@ class OutboxLane:
         self._in_doubt: set[TopicName] = set()
         """Topics whose ends only Kafka knows."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the outcome of every transaction is known, and marked in the store."""
+        return not (self._is_broken or self._in_doubt or self._upto or self._ends)
+
     def send(self, batch: Batch) -> None:
         """Publish a batch in one transaction and mark it in the store."""
         try:

@@ -194,6 +194,15 @@ class Publishing:
                 # A topic that is blocked meanwhile is the retry lane's.
                 yield main_paused and (is_blocked or not self._blocked.contains_any(topics))
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the outcome of every transaction is known. While publishing is paused."""
+        return self._main.is_settled and self._retry.is_settled
+
+    def forget_partitions(self) -> None:
+        """A topic may have been created again with another number of partitions."""
+        self._reader.forget_partitions()
+
     def sink_ends(self) -> list[EndOffset]:
         """The ends of all sink topics, while nobody publishes to them."""
         return self._topics.ends(self._topics.all())
