@@ -118,8 +118,8 @@ class OutboxLane:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the outcome of every transaction is known, and marked in the store."""
-        return not (self._is_broken or self._in_doubt or self._upto or self._ends)
+        """Whether the outcome of every transaction is known, and marked in the store if it was returned."""
+        return not (self._is_broken or self._upto or self._ends)
 
     def send(self, batch: Batch) -> None:
         """Publish a batch in one transaction and mark it in the store."""

@@ -199,6 +199,10 @@ class Publishing:
         """Whether the outcome of every transaction is known. While publishing is paused."""
         return self._main.is_settled and self._retry.is_settled
 
+    def published(self, topic: TopicName) -> Mapping[QueryId, Time]:
+        """Up to which times the outboxes of a topic are published, as far as their rows are still pending."""
+        return self._reader.published({topic})
+
     def forget_partitions(self) -> None:
         """A topic may have been created again with another number of partitions."""
         self._reader.forget_partitions()

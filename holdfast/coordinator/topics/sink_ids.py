@@ -45,7 +45,7 @@ class SinkIds:
                 status = self._queries.status(query)
                 if status is not None and status.status is Status.BUILDING:
                     self._queries.fail(query, reason)
-            self._store.mark_published({}, self._ends(topic))
+            self._store.mark_published(self._publishing.published(topic.name), self._ends(topic))
             for key in self._store.facts(f"floor/{topic.name}/"):
                 self._store.put(key, None)
             self._publishing.forget_partitions()
