@@ -185,14 +185,15 @@ class Publishing:
 
         The main lane goes on while the retry lane is waited for.
         """
-        is_blocked = self._blocked.contains_any(topics)
+        wanted = set(topics)
+        is_blocked = self._blocked.contains_any(wanted)
         with self._retry.turn.within(PAUSE_SECONDS) if is_blocked else nullcontext(True) as retry_paused:
             if not retry_paused:
                 yield False
                 return
             with self._main.turn.within(PAUSE_SECONDS) as main_paused:
                 # A topic that is blocked meanwhile is the retry lane's.
-                yield main_paused and (is_blocked or not self._blocked.contains_any(topics))
+                yield main_paused and (is_blocked or not self._blocked.contains_any(wanted))
 
     @property
     def is_settled(self) -> bool:

@@ -7,6 +7,7 @@ from holdfast.coordinator.barriers import Barriers
 from holdfast.coordinator.publishing import Publishing
 from holdfast.coordinator.queries import Queries
 from holdfast.coordinator.topics.known import recreated_reason
+from holdfast.errors import KafkaError
 from holdfast.kafka.port import Topic, TopicAdmin
 from holdfast.names import QueryId, TopicName
 from holdfast.runtime.progress import Status
@@ -31,7 +32,10 @@ class SinkIds:
             if known is None:
                 self._store.put(sink_id_key(name), topic.id)
             elif known != topic.id:
-                self._replace(topic, known)
+                try:
+                    self._replace(topic, known)
+                except KafkaError as error:  # The next check tries again.
+                    log.warning("sink topic not followed: topic=%s error=%s", name, error)
 
     def _replace(self, topic: Topic, known: str) -> None:
         """Take a topic for a new one. A crash repeats all of it: the id is stored last."""

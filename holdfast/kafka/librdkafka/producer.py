@@ -251,7 +251,7 @@ class TransactionalProducer:
             return KafkaError(
                 problem,
                 detail=f"It was open for longer than {TRANSACTION_MS / 1000:.0f} s, after which Kafka aborts it.",
-                hint="It is tried again. The cause is a server or a broker that was suspended for so long.",
+                hint="It is tried again. The usual cause is a server or a broker that was suspended.",
             )
         if error.code() in FENCED or error.fatal():
             return translate(problem, cause)

@@ -56,10 +56,12 @@ class StreamReader:
 
     def start(self, stream: CatalogObject, *, earliest: bool) -> StreamPosition:
         """The start position: after everything visible, or at the first record that the topic retains."""
-        self._check_cached(stream)
         self.check(stream, self.identity(stream))
         ends = self.visible(stream)[1]
-        return self._admin.starts(ends) if earliest else ends
+        if not earliest:
+            return ends
+        self._check_cached(stream)
+        return self._admin.starts(ends)
 
     def visible(self, stream: CatalogObject) -> tuple[Time, dict[Partition, int]]:
         """A time, and the end offsets visible at it: from the remap; for a derived stream, the published offsets.

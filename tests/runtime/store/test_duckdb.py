@@ -304,9 +304,15 @@ def test_an_outbox_keeps_the_order_and_the_deletes_until_it_is_settled(tmp_path)
     rows = store.pending_rows(QUERY, Time(3)).to_pylist()
     assert [row["c0"] for row in rows[:1000]] == list(range(1000))
     assert rows[1000] == {"present": False, "k0": "a", "c0": None, "c1": None, "ts": 77}
-    store.mark_published({QUERY: Time(3)}, [EndOffset(TopicName("sink"), 0, 1001)])
+    ends = [EndOffset(TopicName("sink"), partition, 1001 + partition) for partition in range(2)]
+    store.mark_published({QUERY: Time(3)}, ends)
     assert store.pending() == []
-    assert store.published_ends() == [EndOffset(TopicName("sink"), 0, 1001)]
+    assert store.published_ends() == ends
+    # A partition that is gone is forgotten.
+    store.mark_published({}, [EndOffset(TopicName("sink"), 1, 0)])
+    store.close()
+    store = open_store(tmp_path)
+    assert store.published_ends() == ends[:1]
     store.close()
 
 
