@@ -188,7 +188,10 @@ class Nemesis:
         self._revive("the last fault")
         for name in LATER:
             assert self._rig.ensure([name])
-        wait_for("every query runs that lost no topic", self._all_run, CATCH_UP_SECONDS)
+        try:
+            wait_for("every query runs that lost no topic", self._all_run, CATCH_UP_SECONDS)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self._rig.query_states()}\n{self._server.log()}") from None
         self._rig.finish()
         self._copy.finish()
         wait_for("every INSERT that was answered is there", self._notes_are_there, CATCH_UP_SECONDS)

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
+from math import inf
 
 from holdfast import metrics
 from holdfast.coordinator.backfill.slices import BackfillSlice, BackfillSlices
@@ -27,6 +28,8 @@ from holdfast.wall_clock import WallClock
 
 log = logging.getLogger(__name__)
 
+MOST_SETTLES = 4
+"""After so many settle intervals, backfills start although statements still change the catalog."""
 WAIT_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 30.0
 """The pause between two attempts at a topic that cannot be read doubles up to this."""
@@ -64,6 +67,8 @@ class BackfillLoop:
         self._clock, self._intervals, self._exits, self._is_full = clock, intervals, exits, is_full
         self._waiting: dict[QueryId, Wait] = {}
         """The queries whose topics could not be read lately, or were being published."""
+        self._settled_by = inf
+        """When backfills start, whatever statements follow."""
 
     def run(self) -> bool:
         """One slice, or several short ones. False when no query can be built now."""
@@ -83,8 +88,13 @@ class BackfillLoop:
         return max(0.0, self._settling()) if self._queries.with_status(Status.BUILDING) else 0.0
 
     def _settling(self) -> float:
-        """How much of the settle interval is left."""
-        return self._queries.reconciled_at + self._intervals.settle - self._clock.monotonic()
+        """How much of the settle interval is left. Statements without end do not extend it without end."""
+        now, until = self._clock.monotonic(), self._queries.reconciled_at + self._intervals.settle
+        if until <= now or not self._queries.with_status(Status.BUILDING):
+            self._settled_by = inf
+        else:
+            self._settled_by = min(self._settled_by, now + MOST_SETTLES * self._intervals.settle)
+        return min(until, self._settled_by) - now
 
     def _run_slice(self) -> BackfillSlice | None:
         cut = self._next_slice()
