@@ -29,7 +29,7 @@ from holdfast.wall_clock import WallClock
 log = logging.getLogger(__name__)
 
 MOST_SETTLES = 4
-"""After so many settle intervals, backfills start although statements still change the catalog."""
+"""After this many settle intervals, backfills start even if statements go on changing the catalog."""
 WAIT_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 30.0
 """The pause between two attempts at a topic that cannot be read doubles up to this."""
