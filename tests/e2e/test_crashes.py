@@ -46,7 +46,7 @@ class Crash:
 
 
 CHAIN = [
-    Crash("before_topic_creation", 11, create="EXTRA_TOTALS"),
+    Crash("before_topic_creation", 12, create="EXTRA_TOTALS"),
     Crash("before_store_commit", 8),
     Crash("before_produce", 6),
     Crash("after_store_commit", 4),
@@ -64,7 +64,7 @@ CHAIN = [
     Crash("after_time_reservation", 2),
     Crash("after_transaction_commit", 6),
 ]
-"""A start creates four internal topics; the first one creates the six topics of the queries as well."""
+"""A start creates four internal topics; the first one also creates the seven topics of the queries."""
 
 MORE = [
     (2, Crash("after_command_append", 1, create="EXTRA_COUNTS")),
