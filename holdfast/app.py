@@ -28,6 +28,7 @@ from holdfast.coordinator.freeze import Freezer, frozen_reason
 from holdfast.coordinator.holds import Holds
 from holdfast.coordinator.intake import Intake, raw
 from holdfast.coordinator.intervals import Intervals
+from holdfast.coordinator.log_outbox import LogOutbox
 from holdfast.coordinator.publishing import Publishing
 from holdfast.coordinator.queries import Queries
 from holdfast.coordinator.read_limits import ReadLimits
@@ -42,6 +43,7 @@ from holdfast.coordinator.tick_loop import TickLoop
 from holdfast.coordinator.topics.deletions import TopicDeletions
 from holdfast.coordinator.topics.follower import TopicFollower
 from holdfast.coordinator.topics.known import KnownTopics
+from holdfast.coordinator.topics.sink_ids import SinkIds, sink_id_key
 from holdfast.coordinator.topics.wanted import WantedTopics
 from holdfast.coordinator.uppers import Uppers
 from holdfast.errors import ForeignStore, RequestTimeout
@@ -186,7 +188,8 @@ class Service(facade.ServiceApi):
         )  # fmt: skip
         parts.callback(publishing.stop)
         drains = Drains(store, sink_records, publishing, wall_clock)
-        commit = CommitPoint(store, clock, uppers, queries, publishing, wakeup.notify, wall_clock.now_ms)
+        log_outbox = LogOutbox(store, settings.outbox_bytes)
+        commit = CommitPoint(store, clock, uppers, queries, publishing, log_outbox, wakeup.notify, wall_clock.now_ms)
         freezer = Freezer(store, queries, barriers, commit, uppers)
 
         # The coordinator's round: commands, backfill, tick, compaction
@@ -194,8 +197,9 @@ class Service(facade.ServiceApi):
         parts.callback(consumer.close)
         limits = ReadLimits(settings, kafka.ranges)
         intake = Intake(consumer, limits)
+        sink_ids = SinkIds(store, kafka.topics, publishing, barriers, queries)
         follower = TopicFollower(
-            store, kafka.topics, followed, intake, queries, freezer, commit, wall_clock,
+            store, kafka.topics, followed, sink_ids, intake, queries, freezer, commit, wall_clock,
             check_seconds=intervals.topic_check,
         )  # fmt: skip
         starter = QueryStarter(
@@ -211,7 +215,7 @@ class Service(facade.ServiceApi):
         ticks = TickLoop(store, ticker, intake, queries, follower, freezer, commit, SparkExits(limits))
         slices = BackfillSlices(store, uppers, kafka, limits, publishing, holds.start_of)
         pressure = BackPressure(
-            store, queries, freezer, publishing.blocked, reconciler.resume, wall_clock,
+            store, queries, freezer, publishing.blocked, reconciler.resume, log_outbox, wall_clock,
             max_bytes=settings.outbox_bytes, check_seconds=intervals.pressure_check,
         )  # fmt: skip
         backfill = BackfillLoop(
@@ -257,9 +261,10 @@ class Service(facade.ServiceApi):
                 "ticks": coordinator.problem or activity.stuck(),
                 "kafka": lease.problem,
                 "publishing": publishing.problem,
+                "inserts": self._writer.problem,
                 "subscriptions": self._lag_watch.problem,
             },
-            lambda: {"ticks": activity.busy(), "subscriptions": streams.reads.notice},
+            lambda: {"ticks": activity.busy(), "publishing": log_outbox.notice, "subscriptions": streams.reads.notice},
         )
         system = SystemTables(
             store, uppers, commit, catalog, lambda: status_rows(status, registry, holds, clock.read_time()), wall_clock
@@ -284,6 +289,7 @@ class Service(facade.ServiceApi):
             lambda name: [entry.id for entry in catalog().writers(name)],
             TopicReads(wall_clock, wakeup.notify),
             followed.loss,
+            lambda topic: store.get(sink_id_key(topic)),
         )
         rows = RowReader(store, reading)
         push_queries = PushQueries(registry, catalog, rows, streams, self._times, holds, wakeup, wall_clock)

@@ -404,7 +404,9 @@ class SparkRestarted(HoldfastError):
 
     sqlstate = "57P01"
 
-    def __init__(self) -> None:
+    def __init__(self, *, beside_read: bool = False) -> None:
+        """`beside_read` says whether a client's read ran in the process, which may be the cause."""
+        self.beside_read = beside_read
         super().__init__(
             "Spark was restarted",
             detail="Its process ended: for lack of memory, or because a job took longer than query_timeout and could "

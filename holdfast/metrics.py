@@ -33,6 +33,7 @@ RECORDS_READ = _counter("records_read", "Records read by ticks and backfills", "
 RECORDS_PUBLISHED = _counter("records_published", "Records published to sink topics", "topic")
 RECORDS_REFUSED = _counter("refused_records", "Records skipped because their sink topic refused them", "topic")
 UNDECODABLE = _counter("undecodable_records", "Records that could not be decoded; see PROCESSING_LOG", "object")
+UNLOGGED = _counter("unlogged_records", "Records that PROCESSING_LOG counts without having them: its outbox is full")
 LATE = _counter("late_records", "Records dropped because all of their windows had closed or expired", "object")
 SKIPPED = _counter("skipped_rows", "Rows skipped by a query; see PROCESSING_LOG", "object")
 QUERY_FAILURES = _counter("query_failures", "Number of times a query stopped with an error", "query")

@@ -20,6 +20,11 @@ class WallClock:
         time.sleep(seconds)
 
 
+def seconds_since_boot() -> float:
+    """A clock that never steps back, and also counts the time in which the machine slept, where it has one."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 class SteppedClock(WallClock):
     """The clocks of the machine, with an offset in milliseconds that is read from a file: tests step it."""
 

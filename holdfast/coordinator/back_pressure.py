@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from holdfast.coordinator.freeze import Freezer
+from holdfast.coordinator.log_outbox import LogOutbox
 from holdfast.coordinator.outbox_batch import OutboxStore
 from holdfast.coordinator.queries import Queries
 from holdfast.errors import KafkaError, size_text
@@ -33,6 +34,7 @@ class BackPressure:
         freezer: Freezer,
         blocked: Callable[[QueryId], str | None],
         resume: Callable[[QueryId], None],
+        log_outbox: LogOutbox,
         clock: WallClock,
         *,
         max_bytes: int,
@@ -40,7 +42,13 @@ class BackPressure:
     ) -> None:
         """`blocked` says why the rows of a query cannot be published; `resume` starts one that has waited."""
         self._store, self._queries, self._freezer, self._blocked = store, queries, freezer, blocked
-        self._resume, self._clock, self._max_bytes, self._check_seconds = resume, clock, max_bytes, check_seconds
+        self._resume, self._log_outbox, self._clock, self._max_bytes, self._check_seconds = (
+            resume,
+            log_outbox,
+            clock,
+            max_bytes,
+            check_seconds,
+        )
         self._full: set[QueryId] = set()
         self._check_at = float("-inf")
 
@@ -60,6 +68,7 @@ class BackPressure:
             return
         self._check_at = self._clock.monotonic() + self._check_seconds
         self.measure()
+        self._log_outbox.measure()
         running = self._queries.running()
         for program in [running[query] for query in running.keys() & self._full]:
             reason = self._reason(program.query)

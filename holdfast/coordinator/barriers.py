@@ -29,7 +29,7 @@ class Barriers:
         self._store = store
         self._barriers: dict[QueryId, Barrier] = {}
         for key, text in store.facts("").items():
-            if key.endswith(SUFFIX):
+            if key.endswith(SUFFIX) and text.startswith("{"):  # And no fact of a topic named "barrier".
                 fields = json.loads(text)
                 topics = frozenset(map(TopicName, fields["topics"]))
                 self._barriers[QueryId(key.removesuffix(SUFFIX))] = Barrier(Time(fields["time"]), topics)

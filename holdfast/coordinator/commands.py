@@ -191,7 +191,7 @@ class Commands:
         """
         try:
             problem = self._topics.create(self.catalog)
-            self._reconciler.reconcile(self.catalog)
+            problem = self._reconciler.reconcile(self.catalog) or problem
             self._reconciler.pause()
             self._holds.settle()
             self._drains.discard(self._deletions.intended())
@@ -222,7 +222,7 @@ class Commands:
     def recover(self) -> None:
         """Run the queries of the catalog, after a start."""
         problem = self._topics.create(self.catalog)
-        self._reconciler.reconcile(self.catalog)
+        problem = self._reconciler.reconcile(self.catalog) or problem
         self._reconciler.drop_strays()
         problem = self._deletions.finish(self.catalog) or problem
         self._try_again_because_of(problem)

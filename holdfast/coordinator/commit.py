@@ -7,6 +7,7 @@ import pyarrow as pa
 from holdfast import metrics
 from holdfast.coordinator import processing_log
 from holdfast.coordinator.clock import Clock
+from holdfast.coordinator.log_outbox import LogOutbox
 from holdfast.coordinator.publishing import Publishing
 from holdfast.coordinator.queries import Queries, collections
 from holdfast.coordinator.uppers import Uppers
@@ -26,11 +27,12 @@ class CommitPoint:
         uppers: Uppers,
         queries: Queries,
         publishing: Publishing,
+        log: LogOutbox,
         notify: Callable[[], None],
         now_ms: Callable[[], int],
     ) -> None:
         self._store, self._clock, self._uppers, self._queries = store, clock, uppers, queries
-        self._publishing, self._notify, self._now_ms = publishing, notify, now_ms
+        self._publishing, self._log, self._notify, self._now_ms = publishing, log, notify, now_ms
 
     def commit(self, stage: TickStage, outcome: Outcome | None = None, *, past: Time | None = None) -> None:
         """Write a stage, have its rows published, and wake the subscribers."""
@@ -47,7 +49,7 @@ class CommitPoint:
         if past is not None:
             self._write_past(stage, past)
             stage = self._store.stage()
-        logged = processing_log.rows(outcome, self._now_ms())
+        logged = self._log.rows(outcome, self._now_ms())
         if logged is not None:
             stage.enqueue(processing_log.QUERY, logged)
         elif past is not None and not outcome.failed:

@@ -91,6 +91,7 @@ class Freezer:
                 yield CollectionId(held.name)
 
     def _is_live(self, query: QueryId) -> bool:
+        """Whether it takes part in every tick; by its position, which is durable before its status is set."""
         return self._store.position(query).placement is Placement.LIVE
 
     def end(self, query: QueryId) -> None:
@@ -103,7 +104,7 @@ class Freezer:
     def pause(self, programs: Iterable[Program]) -> None:
         """Pause queries, each where it is."""
         for program in programs:
-            if self._queries.progress[program.query].status is Status.RUNNING:
+            if self._is_live(program.query):
                 stage = self._store.stage()
                 stage.move(program.query, *self.position(program))
                 self._commit.commit(stage)
@@ -121,7 +122,7 @@ class Freezer:
         program = self._queries.with_status(Status.RUNNING, Status.BUILDING, Status.WAITING).get(query)
         if program is None:
             return
-        if self._queries.progress[query].status is Status.RUNNING:
+        if self._is_live(query):
             stage = self._store.stage()
             stage.move(query, *self.position(program))
             self._commit.commit(stage)
@@ -134,10 +135,10 @@ class Freezer:
             for program in self._queries.with_status(Status.RUNNING, Status.BUILDING, Status.WAITING).values()
             if topic in program.topics
         ]
-        running = [p for p in stopping if self._queries.progress[p.query].status is Status.RUNNING]
-        if running:
+        live = [program for program in stopping if self._is_live(program.query)]
+        if live:
             stage = self._store.stage()
-            for program in running:
+            for program in live:
                 stage.move(program.query, *self.position(program))
             self._commit.commit(stage)
         for program in stopping:

@@ -17,6 +17,7 @@ from threading import Lock
 
 from holdfast.catalog.objects import Held, Hold, NamedHold, Table
 from holdfast.catalog.snapshot import Catalog
+from holdfast.coordinator.downtime import Downtime
 from holdfast.coordinator.hold_advances import HoldAdvances
 from holdfast.coordinator.uppers import Uppers
 from holdfast.errors import HoldTimeError, ReadError
@@ -74,9 +75,7 @@ class Holds:
         """`ceiling` is the greatest MAX LAG allowed. The time that the server was down counts only after `grace`."""
         self._store, self._uppers, self._catalog = store, uppers, catalog
         self._ceiling_ms, self._clock = ceiling // timedelta(milliseconds=1), clock
-        last = store.last_time()
-        self._down_ms = max(0, clock.now_ms() - last) if last else 0
-        self._grace_ends = clock.monotonic() + grace.total_seconds()
+        self._downtime = Downtime(store, clock, grace)
         self._advances = HoldAdvances(store.move_holds)
         self._recording = Lock()
         """Protects the counts of automatic advances, which are read and then written."""
@@ -186,7 +185,7 @@ class Holds:
 
         A client could not advance its hold while the server was down, and needs a moment to connect again.
         """
-        forgiven_ms = self._down_ms if self._clock.monotonic() < self._grace_ends else 0
+        forgiven_ms = self._downtime.forgiven_ms()
         for hold, stored in self._on_their_objects(self._catalog().holds.values()):
             upper = self._least_upper(hold)
             if upper is None or upper - stored.at <= hold.max_lag_ms + forgiven_ms:

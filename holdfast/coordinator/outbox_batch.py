@@ -1,12 +1,12 @@
 """Batches of pending rows: what one Kafka transaction publishes of some outboxes."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
-from holdfast.errors import KafkaError, StoreError
+from holdfast.errors import KafkaError, ReadError, StoreError
 from holdfast.kafka.lane import OutboxRows
 from holdfast.kafka.markers import Marker
 from holdfast.kafka.partitioner import partitions_for
@@ -58,12 +58,13 @@ class OutboxReader:
         """`markers` says of each outbox how far it is published; `barriers` up to which time a topic may be."""
         self._store, self._admin, self._sinks, self._barriers, self._markers = store, admin, sinks, barriers, markers
         self._partitions: dict[TopicName, int] = {}
-        self._split: tuple[PendingRows, pa.Table] | None = None
+        self._split: tuple[PendingRows, Sink, pa.Table] | None = None
 
     def next(self, takes: Takes, *, rows: int) -> Batch:
         """The next rows of outboxes that it `takes`, at most `rows` of them; each outbox's in the order of time.
 
-        They are about `BATCH_BYTES` at most, unless a single row is more.
+        They are about `BATCH_BYTES` at most, unless a single row is more. `published` has all that is published, also
+        what comes after those rows.
         """
         parts: list[OutboxRows] = []
         published: dict[QueryId, Time] = {}
@@ -74,19 +75,24 @@ class OutboxReader:
                 published[pending.query] = pending.time
                 continue
             if rows <= 0 or left <= 0:
-                break
-            tick = self._rows(pending)
+                continue
+            tick = self._rows(pending, sink)
             row_bytes = max(tick.nbytes / max(tick.num_rows, 1), 1.0)
             count = min(pending.rows - first, rows, max(int(left / row_bytes), 0 if parts else 1))
             complete = first + count == pending.rows
-            self._split = None if complete else (pending, tick)
+            self._split = None if complete else (pending, sink, tick)
             if count > 0:
                 outgoing = Outgoing(sink.topic, self._records(pending.query, sink, tick.slice(first, count)))
                 parts.append(OutboxRows(pending.query, pending.time, first, complete, outgoing))
                 rows, left = rows - count, left - count * row_bytes
             if not complete:
-                break
+                rows = 0
         return Batch(parts, published)
+
+    def published(self, topics: Set[TopicName]) -> Mapping[QueryId, Time]:
+        """Up to which times the outboxes of some topics are published, as far as their rows are still pending."""
+        eligible = self._eligible(lambda _query, topic: topic in topics)
+        return {pending.query: pending.time for pending, _ in eligible if self._published(pending) >= pending.rows}
 
     def oldest(self, takes: Takes) -> QueryId | None:
         """The query with the oldest pending rows, of outboxes that it `takes`."""
@@ -107,8 +113,10 @@ class OutboxReader:
 
     def _eligible(self, takes: Takes) -> Iterator[tuple[PendingRows, Sink]]:
         """What is pending and may be published now, oldest first."""
+        # A barrier is there before the ticks that it holds back: in this order, none of them is seen without it.
+        found = self._store.pending()
         sinks, barriers = self._sinks(), self._barriers()
-        for pending in self._store.pending():
+        for pending in found:
             sink = sinks.get(pending.query)
             if sink is None or pending.time > barriers.get(sink.topic, pending.time):
                 continue
@@ -136,15 +144,18 @@ class OutboxReader:
                 f"rows of query {query} cannot be encoded",
                 topic=sink.topic,
                 lasting=True,
-                of_record=True,
+                of_record=not _is_of_all_rows(error),
                 detail=f"{type(error).__name__}: {error}",
             ) from error
 
-    def _rows(self, pending: PendingRows) -> pa.Table:
-        """The rows of a tick; those of one that takes several transactions are read once."""
+    def _rows(self, pending: PendingRows, sink: Sink) -> pa.Table:
+        """The rows of a tick; those of one that takes several transactions are read once.
+
+        A query that is replaced has another sink, and its pending rows may have more columns.
+        """
         split = self._split  # The other lane may replace it.
-        if split is not None and split[0] == pending:
-            return split[1]
+        if split is not None and split[0] == pending and split[1] is sink:
+            return split[2]
         return self._store.pending_rows(pending.query, pending.time)
 
     def _with_partitions(self, sink: Sink, records: pa.Table) -> pa.Table:
@@ -159,3 +170,8 @@ class OutboxReader:
             return records
         keys = unwindowed(records.column("key"), window.type, sink.encoder.window_topic)
         return records.append_column("partition", partitions_for(keys, count))
+
+
+def _is_of_all_rows(error: Exception) -> bool:
+    """Whether no row can be encoded, whatever it contains: the statement does not fit the columns."""
+    return isinstance(error, ReadError) and (error.detail or "").startswith("Binder Error")

@@ -116,6 +116,11 @@ class OutboxLane:
         self._in_doubt: set[TopicName] = set()
         """Topics whose ends only Kafka knows."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the outcome of every transaction is known, and marked in the store if it was returned."""
+        return not (self._is_broken or self._upto or self._ends)
+
     def send(self, batch: Batch) -> None:
         """Publish a batch in one transaction and mark it in the store."""
         try:
@@ -126,11 +131,11 @@ class OutboxLane:
             if isinstance(error, TransactionAborted):
                 self.prepare()
             raise
+        self._mark(batch.published)
         for part in batch.parts:
             self._markers[part.query] = part.marker(self._store.id)
-            self._upto[part.query] = part.time if part.complete else Time(part.time - 1)
+            self._mark({part.query: part.time if part.complete else Time(part.time - 1)})
             metrics.RECORDS_PUBLISHED.labels(part.outgoing.topic).inc(part.outgoing.rows.num_rows)
-        self._upto |= batch.published
         self._in_doubt |= {topic for query in batch.published if (topic := self._topics.of(query)) is not None}
         self._ends |= ends
         self._settle()
@@ -145,12 +150,20 @@ class OutboxLane:
             self._reader.forget_partitions()
         self._settle()
 
+    def _mark(self, published: Mapping[QueryId, Time]) -> None:
+        for query, time in published.items():
+            self._upto[query] = max(time, self._upto.get(query, time))
+
     def _settle(self) -> None:
-        """Drop published rows from the outboxes."""
+        """Drop published rows from the outboxes.
+
+        Where a topic ends and what is pending for it are stored together: whoever reads both sees each row once.
+        """
         if not self._upto and not self._ends:
             return
         if self._in_doubt:
             self._find_ends()
+        self._mark(self._reader.published({topic for topic, _ in self._ends}))
         ends = [EndOffset(topic, partition, end) for (topic, partition), end in self._ends.items()]
         self._store.mark_published(self._upto, ends)
         self._upto, self._ends = {}, {}

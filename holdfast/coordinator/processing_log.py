@@ -57,6 +57,13 @@ def rows(outcome: Outcome, now_ms: int) -> pa.Table | None:
     return pa.concat_tables(tables) if tables else None
 
 
+def counts(outcome: Outcome, now_ms: int) -> pa.Table:
+    """The same without the records."""
+    left_out = [problem for problem in outcome.undecodable if problem.records.num_rows]
+    bad = [Count(each.object, f'records of topic "{each.topic}" were skipped', each.total) for each in left_out]
+    return _counts([*bad, *_late(outcome), *_skipped(outcome), *_of_functions(outcome)], now_ms)
+
+
 @dataclass(frozen=True, slots=True)
 class Count:
     """The number of records or rows with the same problem."""

@@ -8,7 +8,7 @@ resumed; the others of its topic go on.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 from holdfast.coordinator.blocked_topics import BlockedTopics
 from holdfast.coordinator.outbox_batch import Batch, OutboxReader, OutboxStore
@@ -181,13 +181,32 @@ class Publishing:
 
     @contextmanager
     def paused(self, topics: Iterable[TopicName]) -> Iterator[bool]:
-        """Publish nothing to some topics within the block; False when a transaction with them does not end now."""
-        with self._main.turn.within(PAUSE_SECONDS) as main_paused:
-            if main_paused and self._blocked.contains_any(topics):
-                with self._retry.turn.within(PAUSE_SECONDS) as paused:
-                    yield paused
-            else:
-                yield main_paused
+        """Publish nothing to some topics within the block; False when a transaction with them does not end now.
+
+        The main lane goes on while the retry lane is waited for.
+        """
+        wanted = set(topics)
+        is_blocked = self._blocked.contains_any(wanted)
+        with self._retry.turn.within(PAUSE_SECONDS) if is_blocked else nullcontext(True) as retry_paused:
+            if not retry_paused:
+                yield False
+                return
+            with self._main.turn.within(PAUSE_SECONDS) as main_paused:
+                # A topic that is blocked meanwhile is the retry lane's.
+                yield main_paused and (is_blocked or not self._blocked.contains_any(wanted))
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the outcome of every transaction is known. While publishing is paused."""
+        return self._main.is_settled and self._retry.is_settled
+
+    def published(self, topic: TopicName) -> Mapping[QueryId, Time]:
+        """Up to which times the outboxes of a topic are published, as far as their rows are still pending."""
+        return self._reader.published({topic})
+
+    def forget_partitions(self) -> None:
+        """A topic may have been created again with another number of partitions."""
+        self._reader.forget_partitions()
 
     def sink_ends(self) -> list[EndOffset]:
         """The ends of all sink topics, while nobody publishes to them."""
@@ -197,22 +216,30 @@ class Publishing:
 
     def _publish(self) -> bool:
         """Publish everything that is pending for the topics of the main lane."""
+        published = False
+        while (sent := self._publish_batch()) is not None:
+            published |= sent
+        return published
+
+    def _publish_batch(self) -> bool | None:
+        """Try one transaction; None when nothing is pending. Others get the turn between two of them."""
         with self._main.turn:
-            published, batch = False, Batch([], {})
+            batch = Batch([], {})
             self._main.prepare()
-            while True:
-                try:
-                    batch = self._reader.next(self._is_main, rows=self._transaction_rows)
-                    if not batch:
-                        return published
-                    self._main.send(batch)
-                    published, self._aborts = True, 0
-                except RecordRefused as error:
-                    if error.topic == self._marker_topic.name:
-                        raise
-                    self._move_to_retry([error.topic], error)
-                except TransactionAborted as error:
-                    self._move_to_retry(self._suspects(batch), error)
+            try:
+                batch = self._reader.next(self._is_main, rows=self._transaction_rows)
+                if not batch:
+                    return None
+                self._main.send(batch)
+                self._aborts = 0
+                return True
+            except RecordRefused as error:
+                if error.topic == self._marker_topic.name:
+                    raise
+                self._move_to_retry([error.topic], error)
+            except TransactionAborted as error:
+                self._move_to_retry(self._suspects(batch), error)
+            return False
 
     def _move_to_retry(self, topics: Iterable[TopicName], error: TransactionAborted) -> None:
         self._blocked.block(topics, error, now=True)

@@ -18,7 +18,7 @@ from holdfast.coordinator.queries import Queries
 from holdfast.coordinator.start import QueryStarter
 from holdfast.coordinator.topics.follower import TopicFollower
 from holdfast.errors import KafkaError
-from holdfast.names import CollectionId, QueryId, TopicName, table_query_id
+from holdfast.names import CollectionId, ObjectName, QueryId, TopicName, table_query_id
 from holdfast.runtime.dataflow import Dataflow
 from holdfast.runtime.functions.registry import CURRENT, Release
 from holdfast.runtime.plan.codec import decode
@@ -53,8 +53,11 @@ class Reconciler:
         self._clock, self._window_ms = clock, window_ms
         store.create_outbox(processing_log.QUERY, processing_log.LAYOUT)
 
-    def reconcile(self, catalog: Catalog) -> None:
-        """Run what the catalog has, and nothing else."""
+    def reconcile(self, catalog: Catalog) -> KafkaError | None:
+        """Run what the catalog has, and nothing else.
+
+        Returns why some queries could not be started now, if so: all others run, except those that read their results.
+        """
         self._queries.catalog = catalog
         self._remove_dropped(catalog)
         with suppress(KafkaError):  # `follow` raises it again.
@@ -64,12 +67,24 @@ class Reconciler:
             if isinstance(found, Table) and not found.derived and found.topic is not None:
                 self._start_table(found, found.topic)
         self._follower.follow(catalog)
-        for entry in catalog.queries.values():
-            self._start_query(entry, catalog)
+        problem = self._start_queries(catalog)
         self._starter.follow_clock()
         self._set_windows(catalog)
         self._follower.forget_unused(catalog)
         self._queries.reconciled_at = self._clock.monotonic()
+        return problem
+
+    def _start_queries(self, catalog: Catalog) -> KafkaError | None:
+        problem, missing = None, set[ObjectName | None]()
+        for entry in catalog.queries.values():
+            if missing.isdisjoint(entry.sources):
+                try:
+                    self._start_query(entry, catalog)
+                    continue
+                except KafkaError as error:
+                    problem = problem or error
+            missing.add(entry.sink)
+        return problem
 
     def pause(self) -> None:
         """Pause the queries that the catalog has paused. Between ticks, and only once rows can be published."""

@@ -25,7 +25,8 @@ class SinkRecords:
         self._sinks = {
             QueryId(key.removesuffix(SUFFIX)): decode_sink(text)
             for key, text in store.facts("").items()
-            if key.endswith(SUFFIX)
+            # A fact of a topic named "sink" ends the same way.
+            if key.endswith(SUFFIX) and text.startswith("{")
         }
 
     def put(self, query: QueryId, sink: Sink) -> None:

@@ -27,10 +27,15 @@ class SparkExits:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Count an exit that ends the block; a block that succeeds ends the count, and reads may grow again."""
+        """Count an exit that ends the block; a block that succeeds ends the count, and reads may grow again.
+
+        An exit beside a read of a client says nothing about the block. After some of those, reads are refused.
+        """
         try:
             yield
-        except SparkRestarted:
+        except SparkRestarted as error:
+            if error.beside_read:
+                raise
             self._count += 1
             if self.isolate:
                 self._limits.shrink()

@@ -1,6 +1,7 @@
 """The tick, in the seven steps of the design."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import pyarrow as pa
 
@@ -11,11 +12,12 @@ from holdfast.coordinator.intake import Intake, TickRecords, as_ends, length
 from holdfast.coordinator.queries import Queries
 from holdfast.coordinator.spark_exits import SparkExits
 from holdfast.coordinator.topics.follower import TopicFollower
-from holdfast.errors import ReadError
+from holdfast.errors import ReadError, StoreError
 from holdfast.names import QueryId, TopicName
 from holdfast.runtime.outcome import Outcome
+from holdfast.runtime.progress import Status
 from holdfast.runtime.spark.engine import ViewInput
-from holdfast.runtime.store.port import Store, TickStage
+from holdfast.runtime.store.port import Placement, Store, TickStage
 from holdfast.runtime.tick import Ticker
 from holdfast.runtime.tick_inputs import InsertedRows, TickInputs
 
@@ -42,18 +44,16 @@ class TickLoop:
         self._follower.check()
         polled = self._intake.poll(timeout)  # 1. The consumer's poll is the wake-up.
         records = self._intake.choose(polled)  # 2. A range per topic, up to the limits of a tick.
-        self._stop_readers_of_unreadable_topics(records)
+        with self._rewound_on_error():
+            self._stop_readers_of_unreadable_topics(records)
         if not records.topics:
             return False
         with metrics.TICK_SECONDS.labels("tick").time():
-            try:
+            with self._rewound_on_error():
                 with self._exits.counted():
                     stage, outcome = self._run_queries(records)  # 3. One Spark job per depth of the dataflow.
                 self._stage_positions(stage, records, outcome)  # 4. Failed queries stop here; the rest moves on.
                 self._commit.write(stage, outcome)  # 5. The only commit point.
-            except BaseException:
-                self._intake.rewind(as_ends(self._store.remap_ends()))
-                raise
             self._commit.publish()  # 6. Beside the next tick.
             self._commit.notify()  # 7. Wake the subscribers.
         count_tick("tick", records.topics)
@@ -63,6 +63,13 @@ class TickLoop:
         """Commit rows that a user inserts into a derived object, in a tick of their own."""
         if query not in self._queries.running():
             raise ReadError(f"query {query} does not run", hint="SHOW QUERIES says why.")
+        building = self._queries.with_status(Status.BUILDING)
+        if any(self._store.position(each).placement is Placement.LIVE for each in building):
+            raise StoreError(
+                "rows cannot be inserted now",
+                detail="A query has all rows until now and does not run yet: it would miss these.",
+                hint="Try again.",
+            )
         inserted = InsertedRows(self._queries.dataflow.programs[query], rows)
         with metrics.TICK_SECONDS.labels("insert").time():
             running = self._queries.running()
@@ -73,6 +80,15 @@ class TickLoop:
             self._stage_failed(stage, outcome)
             self._commit.commit(stage, outcome)
         count_tick("insert", {})
+
+    @contextmanager
+    def _rewound_on_error(self) -> Iterator[None]:
+        """The intake has moved past records that are committed only at the end of the tick."""
+        try:
+            yield
+        except BaseException:
+            self._intake.rewind(as_ends(self._store.remap_ends()))
+            raise
 
     def _stop_readers_of_unreadable_topics(self, records: TickRecords) -> None:
         for (topic, _), problem in records.lost.items():

@@ -270,6 +270,10 @@ class Producer(Protocol):
 class Writer(Protocol):
     """Writes rows that users insert, outside of transactions. From any thread."""
 
+    @property
+    def problem(self) -> str | None:
+        """Why rows cannot be written, whatever their topic, while that is so."""
+
     def write(self, outgoing: Outgoing) -> None:
         """Write rows to their topic; durable on return."""
 

@@ -147,7 +147,7 @@ class _Run:
             try:
                 good = self._without_late(program, index, self._without_bad(program, index, rows))
             except SparkRestarted as error:  # Its topic's records cannot be decoded.
-                if not self.isolate:
+                if error.beside_read or not self.isolate:
                     raise
                 self._fail(program.query, str(error))
                 continue

@@ -1,18 +1,26 @@
 """Lag: how far queries are behind the topics that they read."""
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from threading import Lock
+from threading import Event, Lock, Thread
 
 from holdfast.catalog.objects import CatalogObject
 from holdfast.catalog.snapshot import Catalog
+from holdfast.errors import HoldfastError
 from holdfast.kafka.port import TopicAdmin
 from holdfast.names import ObjectName, QueryId, TopicName, table_query_id
 from holdfast.runtime.store.port import Placement, Store
 from holdfast.wall_clock import WallClock
 
+log = logging.getLogger(__name__)
+
 FRESH_SECONDS = 1.0
 """Cache lifetime of topic end offsets."""
+FAILED_SECONDS = 10.0
+"""How long Kafka is not asked again after it did not answer."""
+WAIT_SECONDS = 2.0
+"""How long a caller waits for Kafka before it gets the last lags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +34,46 @@ class Lag:
 
 
 class Lags:
-    """Compares the positions of queries with the end offsets of topics. Thread-safe."""
+    """Compares the positions of queries with the end offsets of topics. Thread-safe.
+
+    A thread of its own asks Kafka, so that no caller waits long while Kafka is away: it then gets the last lags.
+    """
 
     def __init__(self, store: Store, admin: TopicAdmin, catalog: Callable[[], Catalog], clock: WallClock) -> None:
         self._store, self._admin, self._catalog, self._clock = store, admin, catalog, clock
         self._lock = Lock()
-        """Protects the cached lags; held during the request to Kafka, so that concurrent callers share it."""
+        """Protects the fields that follow; never held while Kafka is asked."""
         self._cached: Mapping[QueryId, tuple[Lag, ...]] = {}
-        self._cached_at = float("-inf")
+        self._read_at, self._has_failed = float("-inf"), False
+        self._reading: Event | None = None
 
     def lags(self) -> Mapping[QueryId, tuple[Lag, ...]]:
         """The lag of each query, including those that maintain tables over topics."""
         with self._lock:
-            if self._clock.monotonic() - self._cached_at > FRESH_SECONDS:
-                self._cached, self._cached_at = self._read(), self._clock.monotonic()
+            if self._reading is None and self._clock.monotonic() - self._read_at > self._pause():
+                self._reading = Event()
+                Thread(target=self._refresh, args=[self._reading], name="lags", daemon=True).start()
+            reading = self._reading
+        if reading is not None:
+            reading.wait(WAIT_SECONDS)
+        with self._lock:
             return self._cached
+
+    def _refresh(self, reading: Event) -> None:
+        found = None
+        try:
+            found = self._read()
+        except HoldfastError as error:
+            log.info("lags not read: error=%s", error)
+        except Exception:
+            log.exception("lags not read")
+        with self._lock:
+            self._cached, self._has_failed = (self._cached, True) if found is None else (found, False)
+            self._read_at, self._reading = self._clock.monotonic(), None
+        reading.set()
+
+    def _pause(self) -> float:
+        return FAILED_SECONDS if self._has_failed else FRESH_SECONDS
 
     def _read(self) -> Mapping[QueryId, tuple[Lag, ...]]:
         catalog = self._catalog()

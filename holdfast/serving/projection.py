@@ -164,4 +164,4 @@ def _constants(items: list[Expression], column: str, relation: CatalogObject) ->
 
 def on_spark(engine: Engine, projection: Projection, rows: pa.Table, limit: int | None = None) -> pa.Table:
     """Evaluate on Spark, for functions that are not proven equal in the store's dialect."""
-    return engine.select(projection.select("client_rows", Dialect.SPARK, limit=limit), Round({"client_rows": rows}, {}))
+    return engine.read(projection.select("client_rows", Dialect.SPARK, limit=limit), Round({"client_rows": rows}, {}))

@@ -54,16 +54,20 @@ class Outboxes:
             stage.enqueue(QueryId(query), pa.table({"c0": texts, "ts": ts}))
         stage.commit(Time(at))
 
-    def publishing(self, lane: type[Lane] = Lane) -> Publishing:
+    def replace_sinks(self) -> None:
+        """New sinks, as after CREATE OR REPLACE."""
         encoder = SimpleNamespace(encode=lambda rows, store: self.encode(rows, store), window=None)
-        sinks = {query: SimpleNamespace(topic=topic, encoder=encoder) for query, topic in self.queries.items()}
+        self.sinks = {query: SimpleNamespace(topic=topic, encoder=encoder) for query, topic in self.queries.items()}
+
+    def publishing(self, lane: type[Lane] = Lane) -> Publishing:
+        self.replace_sinks()
         main, retry = (lane(self.settings, self.kafka, self.markers, n, lambda: None) for n in range(LANES))
         return Publishing(
             self.store,
             (main, retry),
             self.markers,
             self.kafka.topics,
-            lambda: sinks,
+            lambda: self.sinks,
             lambda: self.barriers,
             self.skips.__contains__,
             frozenset,

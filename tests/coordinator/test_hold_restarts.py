@@ -40,6 +40,28 @@ def test_the_time_that_a_server_was_down_does_not_count_toward_max_lag_at_first(
     assert status.advanced >= 1
 
 
+def test_a_server_that_ends_before_its_clients_could_connect_forgives_the_same_time_again(servers: Servers) -> None:
+    service = servers.start()
+    run(service, SETUP)
+    run(service, "CREATE HOLD h ON t AT now() WITH (MAX LAG = '1h');")
+    placed = at(service)
+    servers.stop()
+    servers.clock.advance(4 * HOUR)
+    service = servers.start()
+    servers.let_pass(120.0)
+    service = servers.start()
+    servers.let_pass(60.0)
+    assert at(service) == placed
+    servers.let_pass(service.settings.hold_grace.total_seconds())
+    servers.let_pass()
+    assert at(service) > placed
+    # That time is forgiven once: now a grace of the next start has nothing to forgive.
+    placed = at(service)
+    service = servers.start()
+    servers.let_pass(60.0)
+    assert at(service) > placed
+
+
 def test_a_hold_that_lags_while_the_server_runs_is_advanced_without_grace(servers: Servers) -> None:
     service = servers.start()
     run(service, SETUP)

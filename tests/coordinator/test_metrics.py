@@ -3,12 +3,14 @@
 import json
 
 import pyarrow as pa
+import pytest
 
 from holdfast.app import Service
 from holdfast.kafka.records import Outgoing
 from holdfast.metrics import REGISTRY
 from holdfast.names import QueryId, TopicName
 from holdfast.runtime.spark.skips import Skip
+from holdfast.server.http.metrics import ServiceCollector
 
 from .service_calls import records, run
 
@@ -72,3 +74,13 @@ def test_late_records_and_skipped_rows_are_counted_and_logged(service: Service) 
         (table, None, f"rows were skipped: {Skip.NO_GROUP.reason}", 1),
         (table, None, f"rows were skipped: {Skip.NO_TIMESTAMP.reason}", 1),
     }
+
+
+def test_inserts_that_cannot_be_acknowledged_are_a_problem_of_their_part(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "inserts" not in service.health().problems
+    monkeypatch.setattr(service._writer, "problem", "reports of inserted rows cannot be read")
+    assert service.health().problems == {"inserts": "reports of inserted rows cannot be read"}
+    [health] = [family for family in ServiceCollector(service).collect() if family.name == "holdfast_healthy"]
+    assert {sample.labels["part"] for sample in health.samples if not sample.value} == {"inserts"}

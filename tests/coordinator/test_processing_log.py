@@ -3,10 +3,13 @@
 import pyarrow as pa
 
 from holdfast.coordinator import processing_log
+from holdfast.coordinator.log_outbox import LogOutbox
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.outcome import Late, Outcome, Undecodable
 from holdfast.runtime.spark.functions import FunctionProblem
 from holdfast.runtime.spark.skips import Skip
+from holdfast.runtime.store.memory.store import MemoryStore
+from holdfast.runtime.store.port import Time
 from holdfast.runtime.store.schemas import rows_schema
 
 ORDERS, PER_DAY = ObjectName("ORDERS"), ObjectName("PER_DAY")
@@ -48,3 +51,42 @@ def test_late_records_and_skipped_rows_are_logged_with_their_number() -> None:
 
 def test_a_tick_without_problems_is_not_logged() -> None:
     assert processing_log.rows(Outcome(), 17) is None
+
+
+def bad_records(count: int) -> Outcome:
+    numbers = range(count)
+    records = {
+        "part": pa.array([0] * count, pa.int32()),
+        "off": pa.array(numbers, pa.int64()),
+        "ts": pa.array([0] * count, pa.int64()),
+        "key": pa.array([b"k"] * count),
+        "value": pa.array([b"x" * 1_000] * count),
+        "reason": ["the value is not a JSON object"] * count,
+    }
+    return Outcome(undecodable=[Undecodable(TopicName("t"), ORDERS, pa.table(records), count)])
+
+
+def test_a_log_that_cannot_be_published_counts_bad_records_without_having_them() -> None:
+    store = MemoryStore()
+    store.create_outbox(processing_log.QUERY, processing_log.LAYOUT)
+    log = LogOutbox(store, 50_000)
+    for time in range(1, 31):
+        stage, rows = store.stage(), log.rows(bad_records(10), 17)
+        assert rows is not None
+        stage.enqueue(processing_log.QUERY, rows)
+        stage.commit(Time(time))
+    assert store.pending_bytes(processing_log.QUERY) < 75_000
+    rows = log.rows(bad_records(10), 17)
+    assert rows is not None
+    assert rows.schema.equals(rows_schema(processing_log.LAYOUT))
+    assert [tuple(row.values()) for row in rows.to_pylist()] == [
+        ("ORDERS", None, None, None, 'records of topic "t" were skipped', 10, None, None, 17)
+    ]
+    assert (log.notice or "").startswith("PROCESSING_LOG counts bad records and leaves them out")
+    store.mark_published({processing_log.QUERY: Time(30)})
+    log.measure()
+    assert log.notice is None
+    assert log.rows(Outcome(), 17) is None
+    rows = log.rows(bad_records(10), 17)
+    assert rows is not None
+    assert rows.num_rows == 10

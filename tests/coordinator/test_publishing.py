@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.config import Settings
 from holdfast.coordinator import outbox_batch
+from holdfast.coordinator import publishing as publishing_module
 from holdfast.coordinator.outbox_batch import OutboxReader
 from holdfast.coordinator.outbox_lane import Turn
 from holdfast.coordinator.publishing import Publishing
@@ -23,9 +24,10 @@ from holdfast.kafka.records import Partition
 from holdfast.names import QueryId, StoreId
 from holdfast.runtime.plan.windows import WindowInfo, WindowTopic, WindowType
 from holdfast.runtime.store.memory.store import MemoryStore
-from holdfast.runtime.store.port import EndOffset, Time
+from holdfast.runtime.store.port import EndOffset, Layout, Time
+from holdfast.types import Scalar
 
-from .outboxes import A, B, Outboxes
+from .outboxes import A, B, Outboxes, encode
 
 
 @pytest.fixture
@@ -223,6 +225,61 @@ def test_publishing_to_a_topic_is_paused_while_it_must_not_change(world: Outboxe
     assert eventually(lambda: world.values(A) == [b"1"])
 
 
+class Slow(Lane):
+    """A lane whose transactions take a while."""
+
+    def publish(self, store: StoreId, batch: Sequence[OutboxRows]) -> Mapping[Partition, int]:
+        time.sleep(0.1)
+        return super().publish(store, batch)
+
+
+def test_publishing_is_paused_between_two_transactions_of_a_backlog(world: Outboxes) -> None:
+    world.rows = 1
+    world.commit(1, Q1=[str(n) for n in range(60)])
+    publishing = world.publishing(Slow)
+    publishing.fence()
+    publishing.start()
+    try:
+        assert eventually(lambda: bool(world.values(A)))
+        started_at = time.monotonic()
+        with publishing.paused([A]) as paused:
+            assert paused
+            assert time.monotonic() - started_at < 1.0
+            assert len(world.values(A)) < 30
+        assert eventually(lambda: len(world.values(A)) == 60)
+    finally:
+        publishing.stop()
+    assert world.values(A) == [str(n).encode() for n in range(60)]
+
+
+def test_the_main_lane_goes_on_while_the_retry_lane_is_waited_for(
+    world: Outboxes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing_module, "PAUSE_SECONDS", 1.0)
+    publishing = world.publishing()
+    publishing.fence()
+    publishing._blocked.block([A], KafkaError("busy"))
+    answers = list[bool]()
+
+    def pause() -> None:
+        with publishing.paused([A]) as paused:
+            answers.append(paused)
+
+    world.commit(1, Q2=["x"])
+    with publishing._retry.turn:
+        waiting = Thread(target=pause)
+        waiting.start()
+        time.sleep(0.2)
+        started_at = time.monotonic()
+        publishing._publish()
+        assert time.monotonic() - started_at < 0.5
+        assert world.values(B) == [b"x"]
+        waiting.join()
+    assert answers == [False]
+    pause()
+    assert answers == [False, True]
+
+
 def transactions(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     """Collects how many rows of each outbox a transaction has."""
     found, publish = list[list[int]](), Lane.publish
@@ -279,3 +336,151 @@ def test_a_waiting_thread_gets_the_turn_before_the_one_that_had_it() -> None:
     finally:
         stopping.set()
         thread.join()
+
+
+class Answerless(Lane):
+    """A lane whose first transaction is committed, but whose answer is lost."""
+
+    transactions = 0
+
+    def publish(self, store: StoreId, batch: Sequence[OutboxRows]) -> Mapping[Partition, int]:
+        ends = super().publish(store, batch)
+        self.transactions += 1
+        if self.transactions == 1:
+            raise KafkaError("the answer is lost")
+        return ends
+
+
+def pending_and_ends(world: Outboxes) -> int:
+    """How many rows of topic A a reader finds that takes what is published of it, and then what is pending."""
+    of_a = [query for query, topic in world.queries.items() if topic == A]
+    end = max((end.offset for end in world.store.published_ends() if end.topic == A), default=0)
+    published = [record for record in world.broker.records(A) if record.offset < end]
+    return len(published) + sum(each.rows for each in world.store.pending(of_a))
+
+
+def test_rows_of_a_transaction_in_doubt_are_marked_with_those_that_follow(world: Outboxes) -> None:
+    """The next transaction finds the first tick published, and publishes the second one."""
+    world.rows = 2
+    publishing = world.publishing(Answerless)
+    publishing.fence()
+    world.commit(1, Q1=["1"])
+    with pytest.raises(KafkaError, match="lost"):
+        publishing.publish_pending()
+    world.commit(2, Q1=["2", "3"])
+    world.commit(3, Q1=["4"])
+    failing: list[int] = []
+    publish = publishing._main.lane.publish
+
+    def once(*arguments: Any) -> Any:
+        failing.append(1)
+        if len(failing) > 1:
+            raise KafkaError("Kafka is away")
+        return publish(*arguments)
+
+    publishing._main.lane.publish = once  # type: ignore[method-assign]
+    with pytest.raises(KafkaError, match="away"):
+        publishing.publish_pending()
+    assert world.values(A) == [b"1", b"2", b"3"]
+    assert pending_and_ends(world) == 4
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+def test_all_writers_of_a_topic_are_marked_where_its_end_is(settings: Settings, restarted: bool) -> None:
+    """Between two published outboxes of a topic is one that is not published."""
+    q1, q2, q3 = (QueryId(name) for name in ("Q1", "Q2", "Q3"))
+    world = Outboxes(settings, rows=2, queries={q1: A, q2: A, q3: A})
+    publishing = world.publishing(Answerless)
+    publishing.fence()
+    world.commit(1, Q1=["1"])
+    world.commit(2, Q2=["2a", "2b"])
+    world.commit(3, Q3=["3"])
+    publishing._blocked.stop(q2, "its record is refused")
+    with pytest.raises(KafkaError, match="lost"):
+        publishing.publish_pending()
+    assert world.values(A) == [b"1", b"3"]
+    if restarted:
+        publishing = world.publishing()
+        publishing.fence()
+        publishing.recover()
+        assert pending_and_ends(world) == 4
+    else:
+        publishing.retry(q2)
+        mark, found = world.store.mark_published, list[int]()
+
+        def marked(*arguments: Any) -> None:
+            mark(*arguments)
+            found.append(pending_and_ends(world))
+
+        world.store.mark_published = marked  # type: ignore[method-assign]
+        publishing.publish_pending()
+        assert set(found) == {4}
+    publishing.publish_pending()
+    assert world.values(A) == [b"1", b"3", b"2a", b"2b"]
+    assert world.store.pending() == []
+
+
+def test_the_retry_lane_marks_all_writers_of_a_topic(settings: Settings) -> None:
+    """The outbox whose publishing was in doubt is not the one that is published next."""
+    q1, q2 = QueryId("Q1"), QueryId("Q2")
+    world = Outboxes(settings, queries={q1: A, q2: A})
+    publishing = world.publishing(Answerless)
+    publishing.fence()
+    publishing._blocked.block([A], KafkaError("busy"), now=True)
+    world.commit(2, Q2=["2"])
+    with pytest.raises(KafkaError, match="lost"):
+        publishing.publish_pending()
+    world.commit(1, Q1=["1"])
+    mark, found = world.store.mark_published, list[int]()
+
+    def marked(*arguments: Any) -> None:
+        mark(*arguments)
+        found.append(pending_and_ends(world))
+
+    world.store.mark_published = marked  # type: ignore[method-assign]
+    publishing.publish_pending()
+    assert world.values(A) == [b"2", b"1"]
+    assert set(found) == {2}
+
+
+def test_a_tick_that_commits_behind_a_barrier_while_the_outboxes_are_read_is_not_published(world: Outboxes) -> None:
+    """The coordinator puts the barrier of a query that stops, and then commits the tick that leaves it out."""
+    pending = world.store.pending
+
+    def hooked(*of: Any) -> Any:
+        world.barriers = {A: Time(1)}
+        if not any(each.time == 2 for each in pending()):
+            world.commit(2, Q1=["2"])
+        return pending(*of)
+
+    world.commit(1, Q1=["1"])
+    publishing = world.publishing()
+    publishing.fence()
+    world.store.pending = hooked  # type: ignore[method-assign]
+    publishing.publish_pending()
+    assert world.values(A) == [b"1"]
+
+
+def test_the_rest_of_a_tick_is_read_again_once_its_query_was_replaced(world: Outboxes) -> None:
+    world.rows = 2
+    world.commit(1, Q1=["1", "2", "3", "4", "5", "6"])
+    publishing = world.publishing()
+    publishing.fence()
+    publish = publishing._main.lane.publish
+
+    def once(*arguments: Any) -> Any:
+        publishing._main.lane.publish = publish  # type: ignore[method-assign]
+        ends = publish(*arguments)
+        world.store.create_outbox(QueryId("Q1"), Layout((), (Scalar.STRING, Scalar.STRING)))
+        world.encode = with_second_column
+        world.replace_sinks()
+        return ends
+
+    publishing._main.lane.publish = once  # type: ignore[method-assign]
+    publishing.publish_pending()
+    assert world.values(A) == [b"1", b"2", b"3/None", b"4/None", b"5/None", b"6/None"]
+
+
+def with_second_column(rows: pa.Table, store: Any) -> pa.Table:
+    texts = [f"{one}/{two}" for one, two in zip(rows["c0"].to_pylist(), rows["c1"].to_pylist(), strict=True)]
+    return encode(rows.set_column(rows.column_names.index("c0"), "c0", [texts]), store)

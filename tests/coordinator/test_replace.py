@@ -1,6 +1,13 @@
 """CREATE OR REPLACE and ALTER: a query goes on from where it is, with another plan."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from holdfast.app import Service
 from holdfast.catalog.commands import encode_command
+from holdfast.names import TopicName
 from holdfast.planner.commands import commands_for
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.syntax.parse import statements
@@ -62,3 +69,52 @@ def test_a_query_goes_on_with_another_plan(servers: Servers) -> None:
     # New queries see the new columns, of old rows too.
     run(service, "CREATE TABLE tens AS SELECT id, SUM(tens) AS tens, COUNT(*) AS c FROM big GROUP BY id;")
     assert rows(service, "tens") == {("a", 60, 2), ("b", 290, 3)}
+
+
+@contextmanager
+def never_paused(service: Service, monkeypatch: pytest.MonkeyPatch, *topics: str) -> Iterator[list[set[str]]]:
+    """A transaction with some topics does not end; yields what was asked for."""
+    asked, pause = list[set[str]](), service.publishing.paused
+
+    @contextmanager
+    def paused(wanted: Iterable[TopicName]) -> Iterator[bool]:
+        asked.append(set(wanted))
+        with pause(wanted) as is_paused:
+            yield is_paused and asked[-1].isdisjoint(topics)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(service.publishing, "paused", paused)
+        yield asked
+
+
+def test_a_query_that_cannot_be_started_now_does_not_keep_others_from_starting(
+    servers: Servers, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = str(servers.settings.service_id)
+    run(service, SETUP.format(name))
+    ids = {str(query.sink): str(query.id) for query in service.queries()}
+    run(service, "PAUSE ALL;")
+    with never_paused(service, monkeypatch, f"{name}_big"):
+        run(service, "RESUME ALL;")
+        assert states(service)[ids["BIG"]] == "PAUSED"
+        assert states(service)[ids["NAMES"]] == "RUNNING"
+    servers.let_pass()
+    assert set(states(service).values()) == {"RUNNING"}
+    run(service, "INSERT INTO s (id, n) VALUES ('a', 5);")
+    assert rows(service, "per_id") == {("a", 7)}
+
+
+def test_a_query_over_a_stream_whose_publishing_does_not_end_waits_before_it_tries_again(
+    servers: Servers, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = str(servers.settings.service_id)
+    run(service, SETUP.format(name))
+    with never_paused(service, monkeypatch, f"{name}_big") as asked:
+        run(service, "CREATE TABLE later AS SELECT id, COUNT(*) AS c FROM big GROUP BY id;")
+        for _ in range(10):
+            service.coordinator.step()
+        assert asked.count({f"{name}_big"}) == 1
+        run(service, "INSERT INTO s (id, n) VALUES ('a', 5);")
+        assert rows(service, "per_id") == {("a", 7)}
+    servers.let_pass()
+    assert rows(service, "later") == {("a", 2)}

@@ -9,7 +9,7 @@ import pytest
 from holdfast.config import Settings
 from holdfast.coordinator import processing_log
 from holdfast.coordinator.publishing import Publishing
-from holdfast.errors import KafkaError
+from holdfast.errors import KafkaError, ReadError
 from holdfast.kafka.lane import Lane
 from holdfast.kafka.memory.topics import MemoryTopics
 from holdfast.kafka.port import RecordRefused
@@ -149,6 +149,23 @@ def test_a_query_that_skips_records_fails_when_the_topic_takes_none(world: Outbo
     assert publishing.failures().keys() == {Q1, Q2, Q3}
     assert publishing.skipped() == []
     assert len(sent) == 2, "once in each lane"
+
+
+def test_rows_that_a_statement_does_not_fit_are_not_skipped(world: Outboxes) -> None:
+    def unfit(*_: Any) -> pa.Table:
+        raise ReadError("the query failed", detail='Binder Error: Referenced column "c1" not found.')
+
+    world.skips.add(Q1)
+    world.encode = unfit
+    world.commit(1, Q1=["1", "2"])
+    publishing = start(world)
+    publishing.publish_pending()
+    assert Q1 in publishing.failures()
+    assert publishing.skipped() == []
+    world.encode = encode
+    publishing.retry(Q1)
+    publishing.publish_pending()
+    assert world.values(A) == [b"1", b"2"]
 
 
 def test_the_processing_log_is_tried_again_by_itself(settings: Settings) -> None:

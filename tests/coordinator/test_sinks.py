@@ -434,7 +434,7 @@ def test_a_push_query_ends_when_its_stream_has_another_topic(servers: Servers, s
     while (batch := push.next(0.0)) is not None:
         assert batch.rows.num_rows
     recreate(servers, service)
-    with pytest.raises(TopicChanged, match='topic "bad" was truncated or recreated'):
+    with pytest.raises(TopicChanged, match='topic "bad" was deleted and recreated'):
         push.next(0.0)
 
 
@@ -448,7 +448,7 @@ def test_a_query_does_not_resume_over_a_stream_that_has_another_topic(servers: S
     run(service, f"RESUME {later};")
     stopped = info(service, "LATER")
     assert stopped.state == "ERROR"
-    assert 'topic "bad" was truncated or recreated' in stopped.reason
+    assert 'topic "bad" was deleted and recreated' in stopped.reason
     run(service, "DROP STREAM later; CREATE STREAM again WITH (KAFKA_TOPIC = 'again') AS SELECT id, n FROM bad;")
     insert(service, 11)
     assert numbers(service, "again") == [10, 11]

@@ -46,6 +46,14 @@ def test_reads_shrink_and_queries_run_alone_after_exits_in_a_row(tmp_path: Path)
     assert limits.polled == POLLED
 
 
+def test_exits_beside_reads_of_clients_are_not_counted(tmp_path: Path) -> None:
+    exits, limits = exits_in(tmp_path)
+    for _ in range(2 * MAX_EXITS):
+        fail(exits, SparkRestarted(beside_read=True))
+    assert not exits.isolate
+    assert limits.polled == POLLED
+
+
 def test_other_failures_are_no_exits_and_limits_never_reach_zero(tmp_path: Path) -> None:
     exits, limits = exits_in(tmp_path)
     for _ in range(2 * MAX_EXITS):

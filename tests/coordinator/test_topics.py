@@ -4,11 +4,12 @@ import pytest
 
 from holdfast.app import Service
 from holdfast.coordinator.reconcile import Reconciler
-from holdfast.errors import BindError, HoldfastError, KafkaError
+from holdfast.errors import BindError, HoldfastError, KafkaError, StoreError
 from holdfast.kafka.memory.topics import MemoryTopics
 from holdfast.kafka.port import TopicSpec
 from holdfast.names import TopicName
 from holdfast.runtime.spark.engine import Engine, Failure
+from holdfast.runtime.store.duckdb.store import DuckDbStore
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.syntax.parse import statements
 
@@ -71,6 +72,32 @@ def test_a_truncated_topic_stops_its_queries_until_they_are_recreated(servers: S
     assert rows(service, f"{topic}_totals") == {("a", 12 + 13)}
     send(servers, topic, range(1, 2))
     assert rows(service, f"{topic}_totals") == {("a", 26)}
+
+
+def test_a_full_disk_while_a_topic_is_given_up_skips_no_record_of_another(
+    servers: Servers, service: Service, new_topic, monkeypatch: pytest.MonkeyPatch
+):
+    """Both come in one poll: a topic that was truncated, and records of another."""
+    lost, other = new_topic(), new_topic()
+    run(service, STREAM.format(lost) + TOTALS.format(lost))
+    run(service, STREAM.replace("STREAM s", "STREAM t").format(other))
+    run(service, f"CREATE TABLE {other}_totals AS SELECT id, SUM(n) AS total FROM t GROUP BY id;")
+    for n in range(3):
+        servers.broker.append(lost, b'{"N": %d}' % n, b"a")
+    servers.broker.delete_records((lost, 0), 2)
+    servers.broker.append(other, b'{"N": 7}', b"a")
+    with monkeypatch.context() as full:
+
+        def put(*_: object) -> None:
+            raise StoreError("the disk of the data folder is full")
+
+        full.setattr(DuckDbStore, "put", put)
+        with pytest.raises(StoreError, match="full"):
+            service.coordinator.step()
+    servers.write(other, b'{"N": 1}', key=b"a")
+    assert rows(service, f"{other}_totals") == {("a", 8)}
+    servers.let_pass()
+    assert sorted(states(service).values()) == ["ERROR", "RUNNING"]
 
 
 def test_a_deleted_topic_is_not_made_again(servers: Servers, new_topic):

@@ -83,7 +83,7 @@ class Faults:
         found = [
             self.kill_server, self.kill_spark, self.kill_broker, self.suspend_server, self.suspend_spark,
             self.suspend_broker, self.lower_size_limit, self.deny_writes, self.deny_reads, self.delete_sink,
-            self.truncate_source, self.step_clock,
+            self.delete_source, self.truncate_source, self.step_clock,
         ]  # fmt: skip
         return [*found, self.fill_disk] if self._disk else found
 
@@ -178,6 +178,13 @@ class Faults:
         if "DOOMED" not in self.lasting:
             delete_topic(self._rig.kafka, self._rig.sink("DOOMED"))
             self.lasting.add("DOOMED")
+
+    def delete_source(self) -> None:
+        if "ORPHANED" not in self.lasting:
+            topic = f"{self._rig.prefix}_gone"
+            write(self._rig.kafka, topic, [(f"k{n}", b'{"n": 1}') for n in range(20)])
+            delete_topic(self._rig.kafka, topic)
+            self.lasting.add("ORPHANED")
 
     def truncate_source(self) -> None:
         """Records that a paused query has not read are deleted."""

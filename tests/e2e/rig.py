@@ -130,7 +130,7 @@ class Rig:
         try:
             self._compare(model)
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{self._query_states()}\n{self.server.log()}") from None
+            raise AssertionError(f"{error}\n{self.query_states()}\n{self.server.log()}") from None
 
     def _compare(self, model: Model) -> None:
         assert self.server.objects() >= self.objects
@@ -187,7 +187,7 @@ class Rig:
         assert len(rows) == len(pulled), f"{table} has a key twice: {pulled}"
         return rows
 
-    def _query_states(self) -> str:
+    def query_states(self) -> str:
         try:
             states = {name: (query["state"], query["reason"]) for name, query in self.server.queries().items()}
             return f"queries: {states}"

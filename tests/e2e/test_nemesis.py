@@ -28,18 +28,23 @@ CREATE STREAM denied WITH (KAFKA_TOPIC = '{0}_denied') AS SELECT k, n, xx FROM b
 CREATE STREAM doomed WITH (KAFKA_TOPIC = '{0}_doomed') AS SELECT k, n FROM events EMIT CHANGES;
 CREATE STREAM spare (k STRING KEY, n BIGINT) WITH (KAFKA_TOPIC = '{0}_spare', VALUE_FORMAT = 'JSON');
 CREATE TABLE truncated AS SELECT k, COUNT(*) AS c FROM spare GROUP BY k EMIT CHANGES;
+CREATE STREAM gone (k STRING KEY, n BIGINT) WITH (KAFKA_TOPIC = '{0}_gone', VALUE_FORMAT = 'JSON');
+CREATE TABLE orphaned AS SELECT k, COUNT(*) AS c FROM gone GROUP BY k EMIT CHANGES;
 CREATE TABLE notes (id INT PRIMARY KEY, note STRING)
   WITH (KAFKA_TOPIC = '{0}_notes', VALUE_FORMAT = 'JSON', PARTITIONS = 1);
 """
 """Queries whose topics are hit by faults, and a table for INSERTs."""
 
 SHORT = [
-    "kill_server", "deny_writes", "step_clock", "suspend_broker", "lower_size_limit", "kill_spark", "delete_sink"
+    "kill_server", "deny_writes", "step_clock", "suspend_broker", "lower_size_limit", "kill_spark", "delete_sink",
+    "delete_source",
 ]  # fmt: skip
 
 PAUSED = ("BIG", "CHAINED", "TOTALS", "LOW_TOTALS", "BY_TAG", "GOOD_FACTS", "SIZED", "DENIED")
 REBUILT = {"LOW_TOTALS", "GOOD_FACTS", "EXTRA_TOTALS", "EXTRA_FACTS"}
 """Tables over tables: RESUME rebuilds them."""
+FULL_DISK = ("the disk of the data folder is full", "the store cannot be read or written")
+"""In the log of a server that a full disk has ended: the store has failed for good."""
 NO_ANSWER = (Refused, httpx.HTTPError)
 """A server that a fault ends may do so a moment after it, and refuses statements during one."""
 
@@ -92,7 +97,7 @@ class Nemesis:
     def begin(self) -> None:
         rig = self._rig
         rig.rebuilt, rig.backfilled = REBUILT, True
-        create_topics(rig.kafka, f"{rig.prefix}_spare")
+        create_topics(rig.kafka, f"{rig.prefix}_spare", f"{rig.prefix}_gone")
         rig.begin()
         self._server.sql(VICTIMS.format(rig.prefix))
         rig.objects |= {"SIZED", "DENIED"}
@@ -146,15 +151,24 @@ class Nemesis:
             pass
 
     def _revive(self, fault: str) -> None:
-        """Start the server if it has died or ended with a reason, and the client of the copy."""
+        """Start the server if it was killed or its disk was full, and the client of the copy."""
         if not self._server.alive:
-            assert self._rig.start(after=fault), self._server.log()
+            self._start_again(fault)
         wait_for("the server answers", self._answers, CATCH_UP_SECONDS)
         self._copy.start()
 
+    def _start_again(self, fault: str) -> None:
+        """Start the server; no other fault may end it. A fatal error of the store may be found with the next one."""
+        assert self._server.process is not None
+        status, log = self._server.process.poll(), self._server.log()
+        killed = status == -9 and fault == "kill_server"
+        full = "fill_disk" in self.history[-2:] and any(text in log for text in FULL_DISK)
+        assert killed or full, f"the server ended with status {status} after {fault}:\n{log}"
+        assert self._rig.start(after=fault), self._server.log()
+
     def _answers(self) -> bool:
         if not self._server.alive:
-            assert self._rig.start(after=self.history[-1]), self._server.log()
+            self._start_again(self.history[-1])
         try:
             return bool(self._server.queries())
         except NO_ANSWER:
@@ -174,7 +188,10 @@ class Nemesis:
         self._revive("the last fault")
         for name in LATER:
             assert self._rig.ensure([name])
-        wait_for("every query runs that lost no topic", self._all_run, CATCH_UP_SECONDS)
+        try:
+            wait_for("every query runs that lost no topic", self._all_run, CATCH_UP_SECONDS)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self._rig.query_states()}\n{self._server.log()}") from None
         self._rig.finish()
         self._copy.finish()
         wait_for("every INSERT that was answered is there", self._notes_are_there, CATCH_UP_SECONDS)

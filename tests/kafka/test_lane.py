@@ -171,6 +171,65 @@ def test_a_lane_takes_its_id_again_only_with_the_lease(lanes, new_topic):
         lane.publish(STORE, [part(topic, rows(b"small"))])
 
 
+def aborted_by_kafka(lane: Lane, admin, topic: TopicName) -> None:
+    """Open a transaction for longer than Kafka allows, as a process does that is suspended."""
+    lane._producer.begin()
+    lane._producer.produce(topic, b"old", b"k")
+    lane._producer.flush()
+    deadline = time.monotonic() + 60
+    while admin.ends([(topic, 0)])[topic, 0] < 2 and time.monotonic() < deadline:
+        time.sleep(0.2)
+
+
+def test_a_transaction_that_kafka_has_aborted_is_no_other_server(lanes, admin, ranges, new_topic, monkeypatch):
+    monkeypatch.setattr(producer, "TRANSACTION_MS", 1_000)
+    lane, topic, confirmed = lanes(confirm=lambda: confirmed.append(1)), new_topic(), []
+    aborted_by_kafka(lane, admin, topic)
+    with pytest.raises(KafkaError, match="cannot be committed") as raised:
+        lane._producer.commit()
+    assert not isinstance(raised.value, Fenced)
+    assert "open for longer than 1 s" in (raised.value.detail or "")
+    assert lane.recover(STORE) == {}
+    assert confirmed
+    lane.publish(STORE, [part(topic, rows(b"new"))])
+    assert everything(admin, ranges, topic).column("value").to_pylist() == [b"new"]
+
+
+def test_a_lane_without_the_lease_ends_after_its_transaction_was_aborted(lanes, admin, new_topic, monkeypatch):
+    def lost() -> None:
+        raise Fenced("another server has taken this service id")
+
+    monkeypatch.setattr(producer, "TRANSACTION_MS", 1_000)
+    lane, topic = lanes(confirm=lost), new_topic()
+    aborted_by_kafka(lane, admin, topic)
+    with pytest.raises(Fenced, match="has taken"):
+        lane.recover(STORE)
+
+
+def test_a_topic_that_takes_no_records_while_others_do_is_named(lanes, markers, admin, ranges, new_topic, monkeypatch):
+    """The broker acknowledges none of its records."""
+    good, stalled, reports = new_topic(), new_topic(), producer.TransactionalProducer._delivered
+    silent = [stalled]
+    batch = [part(good, rows(b"1")), part(stalled, rows(b"2"), query=OTHER)]
+
+    def delivered(self, error, message) -> None:
+        if message.topic() not in silent:
+            reports(self, error, message)
+
+    monkeypatch.setattr(producer.TransactionalProducer, "_delivered", delivered)
+    lane = lanes()
+    with pytest.raises(RecordRefused, match="does not take records") as raised:
+        lane.publish(STORE, batch)
+    assert (raised.value.topic, raised.value.lasting, raised.value.of_record) == (stalled, False, False)
+    silent.clear()
+    assert lane.recover(STORE) == {}
+    lane.publish(STORE, batch)
+    lanes()
+    assert markers.read(STORE) == {QUERY: marker(1, 1), OTHER: marker(1, 1)}
+    for topic, value in ((good, b"1"), (stalled, b"2")):
+        assert everything(admin, ranges, topic).column("value").to_pylist() == [value]
+
+
 def test_a_record_that_is_too_large_names_its_topic_and_the_lane_goes_on(lanes, markers, admin, ranges, new_topic):
     small, healthy = new_topic(**{"max.message.bytes": "1000"}), new_topic()
     lane = lanes()

@@ -5,12 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
 from operator import lt
+from pathlib import Path
 from time import monotonic, sleep
 
 import pyarrow as pa
 import pytest
 
-from holdfast.config import Settings
+from holdfast.config import Settings, load
 from holdfast.errors import KafkaError
 from holdfast.kafka.broker import EmbeddedBroker
 from holdfast.kafka.librdkafka import writer as module
@@ -125,3 +126,38 @@ def wait_for_end(admin: Admin, topic: TopicName) -> int:
             return admin.ends([(topic, 0)])[topic, 0]
         sleep(0.5)
     raise AssertionError("Kafka did not come back")
+
+
+def test_calls_of_a_topic_that_takes_nothing_do_not_occupy_all_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SECONDS", 2.0)
+    monkeypatch.setattr(module, "CALL_SECONDS", 0.3)
+    away = load({"data_dir": tmp_path}, environment={}).at_kafka("127.0.0.1:1")
+    writer = RecordWriter(away)
+
+    def write(topic: str) -> tuple[str, float]:
+        started_at = monotonic()
+        with pytest.raises(KafkaError) as raised:
+            writer.write(Outgoing(TopicName(topic), rows(1)))
+        return str(raised.value), monotonic() - started_at
+
+    with ThreadPoolExecutor(64) as pool:
+        answers = [answer.result() for answer in [pool.submit(write, "t") for _ in range(60)]]
+    refused = [seconds for text, seconds in answers if "None of these rows was written" in text]
+    assert len(refused) == 60 - module.MOST_CALLS
+    assert max(refused) < 1.5
+    assert "did not acknowledge" in write("other")[0]
+    assert "did not acknowledge" in write("t")[0], "there is room again"
+    writer.close()
+
+
+def test_many_calls_of_a_topic_that_takes_rows_are_all_answered(
+    settings: Settings, new_topic: Callable[[], TopicName]
+) -> None:
+    topic, writer = new_topic(), RecordWriter(settings)
+    with ThreadPoolExecutor(64) as pool:
+        for answer in [pool.submit(writer.write, Outgoing(topic, rows(2))) for _ in range(200)]:
+            answer.result()
+    assert writer.problem is None
+    writer.close()

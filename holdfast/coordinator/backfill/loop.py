@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
+from math import inf
 
 from holdfast import metrics
 from holdfast.coordinator.backfill.slices import BackfillSlice, BackfillSlices
@@ -27,6 +28,8 @@ from holdfast.wall_clock import WallClock
 
 log = logging.getLogger(__name__)
 
+MOST_SETTLES = 4
+"""After this many settle intervals, backfills start even if statements go on changing the catalog."""
 WAIT_SECONDS = 1.0
 LONGEST_WAIT_SECONDS = 30.0
 """The pause between two attempts at a topic that cannot be read doubles up to this."""
@@ -63,10 +66,13 @@ class BackfillLoop:
         self._starter, self._freezer, self._commit, self._uppers = starter, freezer, commit, uppers
         self._clock, self._intervals, self._exits, self._is_full = clock, intervals, exits, is_full
         self._waiting: dict[QueryId, Wait] = {}
-        """The queries whose topics could not be read lately."""
+        """The queries whose topics could not be read lately, or were being published."""
+        self._settled_by = inf
+        """When backfills start, whatever statements follow."""
 
     def run(self) -> bool:
         """One slice, or several short ones. False when no query can be built now."""
+        self._finish(self._live())
         if self._settling() > 0:
             return False
         built, started_at = False, self._clock.monotonic()
@@ -82,8 +88,13 @@ class BackfillLoop:
         return max(0.0, self._settling()) if self._queries.with_status(Status.BUILDING) else 0.0
 
     def _settling(self) -> float:
-        """How much of the settle interval is left."""
-        return self._queries.reconciled_at + self._intervals.settle - self._clock.monotonic()
+        """How much of the settle interval is left. Statements without end do not extend it without end."""
+        now, until = self._clock.monotonic(), self._queries.reconciled_at + self._intervals.settle
+        if until <= now or not self._queries.with_status(Status.BUILDING):
+            self._settled_by = inf
+        else:
+            self._settled_by = min(self._settled_by, now + MOST_SETTLES * self._intervals.settle)
+        return min(until, self._settled_by) - now
 
     def _run_slice(self) -> BackfillSlice | None:
         cut = self._next_slice()
@@ -104,15 +115,26 @@ class BackfillLoop:
         count_tick("backfill", cut.inputs.topics)
         built = {query: program for query, program in cut.queries.items() if query not in outcome.failed}
         if cut.last:
-            self._thaw(built.keys())
-            # The since of what was built is durable before anyone reads: a time that was answered stays readable.
-            self._commit.commit(self._store.stage())
-        for query in built:
-            if cut.last:
-                self._queries.set(query, Status.RUNNING)
-            else:
+            self._finish(built.keys())
+        else:
+            for query in built:
                 self._queries.set(query, Status.BUILDING, done=cut.done)
         return cut
+
+    def _live(self) -> Set[QueryId]:
+        """The queries whose last slice is committed, although a failure may have kept them from running."""
+        building = self._queries.with_status(Status.BUILDING)
+        return {query for query in building if self._store.position(query).placement is Placement.LIVE}
+
+    def _finish(self, built: Set[QueryId]) -> None:
+        """Let queries run that have committed their last slice. After a failure, the next round does it."""
+        if not built:
+            return
+        self._thaw(built)
+        # The since of what was built is durable before anyone reads: a time that was answered stays readable.
+        self._commit.commit(self._store.stage())
+        for query in built:
+            self._queries.set(query, Status.RUNNING)
 
     def _thaw(self, built: Set[QueryId]) -> None:
         """Let the uppers of queries that have caught up, and of those that waited for them, follow the clock again.
@@ -157,10 +179,10 @@ class BackfillLoop:
             except TopicProblem as problem:
                 self._stop_or_wait(ready.pop(first), problem)
                 continue
-            self._waiting.pop(first, None)
             if cut is not None:
+                self._waiting.pop(first, None)
                 return cut
-            del ready[first]
+            self._wait(ready.pop(first), "its stream is being published")
         return None
 
     def _stop_or_wait(self, program: Program, problem: TopicProblem) -> None:
@@ -169,6 +191,10 @@ class BackfillLoop:
         if problem.lasting:
             self._queries.fail(query, refusal(problem))
             return
+        self._wait(program, problem)
+
+    def _wait(self, program: Program, problem: object) -> None:
+        query = program.query
         known = self._waiting.get(query)
         seconds = min(known.seconds * 2, LONGEST_WAIT_SECONDS) if known is not None else WAIT_SECONDS
         self._waiting[query] = Wait(seconds, self._clock.monotonic() + seconds)

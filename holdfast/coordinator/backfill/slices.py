@@ -19,7 +19,9 @@ from holdfast.coordinator.outbox_batch import OutboxStore
 from holdfast.coordinator.publishing import Publishing
 from holdfast.coordinator.queries import collections
 from holdfast.coordinator.read_limits import SILENT_SECONDS, Ends, Partition, ReadLimits, aligned
+from holdfast.coordinator.topics.sink_ids import lost_sink_key
 from holdfast.coordinator.uppers import Uppers
+from holdfast.errors import TopicChanged
 from holdfast.kafka.changes import check_positions
 from holdfast.kafka.port import Kafka
 from holdfast.names import ObjectName, QueryId, TopicName
@@ -91,6 +93,10 @@ class BackfillSlices:
             return self._table_slice(tables, together)
         if not maintainers:
             return self._topic_slice(first.topics, positions, together, remap)
+        if (lost := self._store.get(lost_sink_key(first.query))) is not None:
+            message, _, hint = lost.partition("\nHINT: ")
+            raise TopicChanged(message, hint=hint)
+        together = {query: each for query, each in together.items() if self._store.get(lost_sink_key(query)) is None}
         sinks = {each.sink.topic for each in maintainers.values() if each.sink is not None}
         with self._publishing.paused(sinks) as paused:
             if not paused:

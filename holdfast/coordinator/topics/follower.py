@@ -8,6 +8,7 @@ from holdfast.coordinator.freeze import Freezer
 from holdfast.coordinator.intake import Intake, as_end_offsets, as_ends
 from holdfast.coordinator.queries import Queries
 from holdfast.coordinator.topics.known import KnownTopics
+from holdfast.coordinator.topics.sink_ids import SinkIds
 from holdfast.kafka.port import Described, TopicAdmin, TopicProblem
 from holdfast.names import TopicName
 from holdfast.runtime.progress import Status
@@ -23,6 +24,7 @@ class TopicFollower:
         store: Store,
         topics: TopicAdmin,
         followed: KnownTopics,
+        sink_ids: SinkIds,
         intake: Intake,
         queries: Queries,
         freezer: Freezer,
@@ -32,6 +34,7 @@ class TopicFollower:
         check_seconds: float,
     ) -> None:
         self._store, self._topics, self._followed, self._intake = store, topics, followed, intake
+        self._sink_ids = sink_ids
         self._queries, self._freezer, self._commit = queries, freezer, commit
         self._clock, self._check_seconds = clock, check_seconds
         self._check_at = float("-inf")
@@ -39,7 +42,13 @@ class TopicFollower:
     def find(self, catalog: Catalog) -> Described:
         """The existing topics that sources read; afterwards it is known which ones are lost or refused."""
         wanted = {o.topic for o in catalog.objects.values() if not o.derived and o.topic is not None}
-        described = self._topics.describe_each(wanted)
+        sinks = {o.topic for o in catalog.objects.values() if o.derived and o.topic is not None}
+        described = self._topics.describe_each(wanted | sinks)
+        self._sink_ids.compare({name: topic for name, topic in described.found.items() if name in sinks})
+        described = Described(
+            {name: topic for name, topic in described.found.items() if name in wanted},
+            {name: problem for name, problem in described.problems.items() if name in wanted},
+        )
         self._followed.compare(wanted - described.problems.keys(), described.found)
         denied = {t.name: _read_denied(t.name) for t in described.found.values() if not t.is_readable}
         problems = {**described.problems, **denied}

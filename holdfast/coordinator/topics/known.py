@@ -49,8 +49,7 @@ class KnownTopics:
             elif now is None:
                 self.lost[name] = _with_hint(f'topic "{name}" was deleted (its id was {known})')
             else:
-                reason = f'topic "{name}" was deleted and recreated (its id was {known}, now it is {now.id})'
-                self.lost[name] = _with_hint(reason)
+                self.lost[name] = recreated_reason(name, known, now.id)
 
     def learn(self, existing: Mapping[TopicName, Topic]) -> None:
         """Remember the ids of topics that are followed from now on."""
@@ -80,6 +79,11 @@ class KnownTopics:
                     self._store.put(key, None)
         for name in self.lost.keys() - used:
             del self.lost[name]
+
+
+def recreated_reason(topic: TopicName, known: str, now: str) -> str:
+    """Why nothing reads a topic any more that has another id than before."""
+    return _with_hint(f'topic "{topic}" was deleted and recreated (its id was {known}, now it is {now})')
 
 
 def refusal(problem: TopicProblem) -> str:

@@ -22,6 +22,7 @@ from holdfast.kafka.librdkafka.errors import FENCED, client_log, reported, trans
 from holdfast.kafka.port import HeaderList, RecordRefused, TransactionAborted
 from holdfast.kafka.records import Partition
 from holdfast.names import TopicName
+from holdfast.wall_clock import seconds_since_boot
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +86,8 @@ class TransactionalProducer:
         self._ends: dict[Partition, int] = {}
         self._is_broken = False
         self._is_committing = False
+        self._begun_at: float | None = None
+        """When the open transaction began."""
         self._properties: dict[str, Any] = {
             **kafka_client(settings),
             "transactional.id": transactional_id,
@@ -116,6 +119,7 @@ class TransactionalProducer:
         self._outstanding = Counter()
         self._ends = {}
         self._is_committing = False
+        self._begun_at = seconds_since_boot()
         try:
             self._producer.begin_transaction()
         except KafkaException as cause:
@@ -170,11 +174,14 @@ class TransactionalProducer:
             _retried(self._producer.commit_transaction)
         except KafkaException as cause:
             raise self._failed("a transaction cannot be committed", cause) from cause
-        self._is_committing = False
+        self._is_committing, self._begun_at = False, None
         return self._ends
 
     def recover(self) -> None:
         """Continue after a failure: no transaction is open then, and one in doubt is committed or never will be.
+
+        A transaction that was open for too long, as that of a process that was suspended, fences its own producer: then
+        the lease decides whether another server has taken over.
 
         Raises while Kafka cannot be reached, and `Fenced` when another server has taken over.
         """
@@ -185,23 +192,25 @@ class TransactionalProducer:
             # Aborts where librdkafka can, and learns whether it is fenced; the new producer does the rest.
             self._producer.abort_transaction(ABORT_SECONDS)
         except KafkaException as cause:
-            if reported(cause).code() in FENCED:
+            if self._is_fenced(reported(cause)):
                 raise translate("a transaction cannot be aborted", cause) from cause
         self._confirm()
         self.close()
         self._producer = Producer(self._properties, logger=client_log)
         self.start()
         self._is_broken = self._is_committing = False
+        self._begun_at = None
 
     def _complete(self) -> bool:
         """Try once more to commit what is in doubt; False when that cannot be."""
         try:
             self._producer.commit_transaction(ATTEMPT_SECONDS)
         except KafkaException as cause:
-            if reported(cause).code() in FENCED:
+            if self._is_fenced(reported(cause)):
                 raise translate("a transaction cannot be committed", cause) from cause
             return False
         self._is_broken = self._is_committing = False
+        self._begun_at = None
         return True
 
     def close(self) -> None:
@@ -238,6 +247,12 @@ class TransactionalProducer:
         """The error of a call that failed. The producer must not be used any more."""
         self._is_broken = True
         error = reported(cause)
+        if error.code() in FENCED and not self._is_fenced(error):
+            return KafkaError(
+                problem,
+                detail=f"It was open for longer than {TRANSACTION_MS / 1000:.0f} s, after which Kafka aborts it.",
+                hint="It is tried again. The usual cause is a server or a broker that was suspended.",
+            )
         if error.code() in FENCED or error.fatal():
             return translate(problem, cause)
         if self._refusal is not None:
@@ -256,6 +271,11 @@ class TransactionalProducer:
             lasting = error.code() in LASTING
             return TransactionAborted(problem, lasting=lasting, detail=translated.detail, hint=translated.hint)
         return translated
+
+    def _is_fenced(self, error: Reported) -> bool:
+        """Whether another producer has fenced this one, and not Kafka, which does that when it aborts a transaction."""
+        is_expired = self._begun_at is not None and seconds_since_boot() - self._begun_at > TRANSACTION_MS / 1000
+        return error.code() in FENCED and not is_expired
 
     def _delivered(self, error: Reported | None, message: Message) -> None:
         topic = TopicName(message.topic() or "")

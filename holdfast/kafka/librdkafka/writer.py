@@ -27,6 +27,10 @@ QUEUED, QUEUED_BYTES = 100_000, 1 << 30
 """The limits of the queue to Kafka; `write` blocks while it is full."""
 TOPICS_TO_FILL = 10
 """How many topics it takes to fill the queue: each may have this part of it."""
+MOST_CALLS = 16
+"""How many calls may write to one topic at a time: those of a topic that takes nothing must not occupy all threads."""
+CALL_SECONDS = 1.0
+"""How long a call waits for its turn while others of its topic return."""
 BATCH_ROWS = 1_000
 """Rows that are queued together."""
 POLL_SECONDS = 0.2
@@ -46,11 +50,28 @@ def most_bytes() -> int:
 
 
 class _TopicQueue:
-    """How much of one topic the producer has: rows without a report of whether they were written."""
+    """How much of one topic the producer has: rows without a report of whether they were written, and their calls."""
 
     def __init__(self) -> None:
         self._changed = Condition()
-        self._rows = self._bytes = 0
+        self._rows = self._bytes = self._calls = 0
+        self._moved_at = 0.0
+        """When a call last returned, or was the first."""
+
+    def enter(self) -> bool:
+        """Count a call; False when there are too many and none of them returns."""
+        with self._changed:
+            moves = monotonic() - self._moved_at < CALL_SECONDS
+            has_entered = self._changed.wait_for(lambda: self._calls < MOST_CALLS, CALL_SECONDS if moves else 0.0)
+            if has_entered:
+                self._moved_at = self._moved_at if self._calls else monotonic()
+                self._calls += 1
+            return has_entered
+
+    def leave(self) -> None:
+        with self._changed:
+            self._calls, self._moved_at = self._calls - 1, monotonic()
+            self._changed.notify_all()
 
     def add(self, rows: int, size: int, timeout: float) -> bool:
         """Count rows, once there is room for them; False when there is none within `timeout` seconds."""
@@ -125,14 +146,32 @@ class RecordWriter:
         self._reports = Worker("insert-reports", self._poll, interval=0.0)
         self._reports.start()
 
+    @property
+    def problem(self) -> str | None:
+        """Why Kafka's reports are not taken, while that is so: INSERTs then wait for them in vain."""
+        return self._reports.problem
+
     def write(self, outgoing: Outgoing) -> None:
         """Write rows (`key`, `value`, `timestamp`) to their topic.
 
         After an error nothing more is written, except for records that were sent and not acknowledged.
         """
+        queue = self._queues.setdefault(outgoing.topic, _TopicQueue())
+        if not queue.enter():
+            raise KafkaError(
+                f'topic "{outgoing.topic}" cannot be written now',
+                detail=f"{MOST_CALLS} others wait until Kafka has written their rows. None of these rows was written.",
+                hint="Write them again once Kafka takes the records of this topic.",
+            )
+        try:
+            self._write(outgoing, queue)
+        finally:
+            queue.leave()
+
+    def _write(self, outgoing: Outgoing, queue: _TopicQueue) -> None:
         batches: list[_Batch] = []
         try:
-            in_time = self._queue(outgoing, batches)
+            in_time = self._queue(outgoing, queue, batches)
         except KafkaException as cause:
             raise translate(f'topic "{outgoing.topic}" cannot be written', cause) from cause
         finally:
@@ -145,9 +184,9 @@ class RecordWriter:
         if failed or not reported or not in_time:
             raise self._unacknowledged(outgoing.topic)
 
-    def _queue(self, outgoing: Outgoing, batches: list[_Batch]) -> bool:
+    def _queue(self, outgoing: Outgoing, queue: _TopicQueue, batches: list[_Batch]) -> bool:
         """Queue the rows; False when there was no room for too long, or a row has failed meanwhile."""
-        queue, rows = self._queues.setdefault(outgoing.topic, _TopicQueue()), outgoing.rows
+        rows = outgoing.rows
         width = max(1, min(BATCH_ROWS, most_rows(), most_bytes() * rows.num_rows // max(rows.nbytes, 1)))
         deadline = monotonic() + SECONDS
         for start in range(0, rows.num_rows, width):

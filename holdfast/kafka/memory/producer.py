@@ -94,6 +94,8 @@ class MemoryProducer:
 class MemoryWriter:
     """Implements `port.Writer`."""
 
+    problem: str | None = None
+
     def __init__(self, broker: MemoryBroker) -> None:
         self._broker = broker
 

@@ -163,7 +163,9 @@ class Engine:
         for fragment in fragments:
             try:
                 found += self.run([fragment], inputs)
-            except SparkRestarted:
+            except SparkRestarted as error:
+                if error.beside_read:
+                    raise
                 found.append(ENDS_SPARK)
         return found
 
@@ -221,6 +223,12 @@ class Engine:
         except JOB_ERRORS as error:
             self._raise_if_ended(error)
             raise
+
+    def read(self, sql: str, inputs: Round) -> pa.Table:
+        """The same for a statement of a client; `ReadError` for a while after such reads have ended Spark's process."""
+        self._follow_restart()
+        with self.sessions.reads.one(self._process, lambda process: has_exited(process, EXIT_SECONDS)):
+            return self.select(sql, inputs)
 
     def _select(self, sql: str, inputs: Round) -> pa.Table:
         if self.prepares(inputs):
@@ -290,7 +298,7 @@ class Engine:
         """Raise if an error is due to the end of Spark's process."""
         answered = isinstance(error, PySparkException | Py4JJavaError)
         if has_exited(self._process, 0 if answered else EXIT_SECONDS):
-            raise SparkRestarted from error
+            raise SparkRestarted(beside_read=self.sessions.reads.ran_in(self._process)) from error
 
     def _open(self, session: SparkSession, inputs: Round) -> str:
         """Create the views; returns the WITH clause of those that are inlined."""

@@ -18,6 +18,7 @@ from holdfast import class_archive
 from holdfast.config import SPARK_SUBMIT_OPTIONS, spark_submit_options
 from holdfast.errors import SparkEnded
 from holdfast.runtime.serdes.native import CATALOG
+from holdfast.runtime.spark.client_reads import ClientReads
 from holdfast.runtime.spark.warmup import WarmUp
 
 log = logging.getLogger(__name__)
@@ -98,6 +99,7 @@ class Sessions:
     def __init__(self, open_: Callable[[], SparkSession] | None, parent: "Sessions | None" = None) -> None:
         self._open, self._parent = open_, parent
         self._followers: list[Sessions] = []
+        self.reads: ClientReads = ClientReads() if parent is None else parent.reads
         self._lock = Lock()
         self._killed = self._stopped = self._lost = False
         self._started: Popen[bytes] | None = None

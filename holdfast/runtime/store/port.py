@@ -360,7 +360,7 @@ class StoreOutboxes(Protocol):
     def mark_published(self, upto: Mapping[QueryId, Time], ends: Sequence[EndOffset] = ()) -> None:
         """Drop the pending rows of each outbox up to its time; `ends` are where their topics end then.
 
-        An outbox that was dropped meanwhile is no error.
+        An end of 0 forgets the partition. An outbox that was dropped meanwhile is no error.
         """
 
     def published_ends(self) -> Sequence[EndOffset]:

@@ -4,7 +4,7 @@ A page of any site can have its own name resolve to the address of a server on i
 it: the browser takes both for one site (DNS rebinding). The name in the Host header gives it away.
 """
 
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -18,10 +18,13 @@ POLICY_VIOLATION = 1008
 
 
 class AllowedHosts:
-    """Passes requests on whose Host is an address, a name of this machine's loopback, or configured."""
+    """Passes requests on whose Host is an address of the server, a name of this machine's loopback, or configured.
+
+    A server that listens on loopback has no other addresses. One that does not may be behind any.
+    """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self._app = app
+        self._app, self._is_local = app, settings.is_local
         self._names = {name.lower() for name in (settings.http_host, *settings.http_names)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -43,7 +46,10 @@ class AllowedHosts:
 
     def allows(self, host: str) -> bool:
         name = _name(host).lower().rstrip(".")
-        return name in self._names or name == "localhost" or name.endswith(".localhost") or _is_address(name)
+        if name in self._names or name == "localhost" or name.endswith(".localhost"):
+            return True
+        address = _address(name)
+        return address is not None and (address.is_loopback or not self._is_local)
 
 
 def _name(host: str) -> str:
@@ -51,10 +57,9 @@ def _name(host: str) -> str:
     return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
 
-def _is_address(name: str) -> bool:
-    """Whether it is an IP address: no site can make that one its own name."""
+def _address(name: str) -> IPv4Address | IPv6Address | None:
+    """The IP address that a name is: no site can make that one its own name."""
     try:
-        ip_address(name)
+        return ip_address(name)
     except ValueError:
-        return False
-    return True
+        return None

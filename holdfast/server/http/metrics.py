@@ -13,7 +13,7 @@ from holdfast.metrics import REGISTRY, REQUESTS
 from holdfast.service.service import ServiceApi
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-PARTS = ("ticks", "kafka", "publishing", "subscriptions", "store")
+PARTS = ("ticks", "kafka", "publishing", "inserts", "subscriptions", "store")
 STATES = ("RUNNING", "BUILDING", "WAITING", "PAUSED", "ERROR", "INCOMPATIBLE")
 
 log = logging.getLogger(__name__)

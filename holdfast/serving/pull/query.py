@@ -80,7 +80,7 @@ def rows_at(
     else:
         tables = {name: rows_of(access, store, time) for name, access in accesses.items()}
         try:
-            rows = engine.select(bound.sql, Round(tables, {}))
+            rows = engine.read(bound.sql, Round(tables, {}))
         except HoldfastError:
             raise
         except Exception as problem:

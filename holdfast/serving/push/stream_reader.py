@@ -45,10 +45,12 @@ class StreamReader:
         writers: Callable[[ObjectName], Iterable[QueryId]],
         reads: TopicReads,
         loss: Callable[[TopicName], str | None],
+        sink_id: Callable[[TopicName], str | None],
     ) -> None:
-        """`loss` says why a topic can no longer be read, with a hint."""
+        """`loss` says why a topic can no longer be read, with a hint; `sink_id` gives the known id of a sink topic."""
         self._store, self._admin, self._ranges, self._decoder = store, admin, ranges, decoder
         self._read_time, self._records, self._writers, self._loss = read_time, records, writers, loss
+        self._sink_id = sink_id
         self.reads = reads
         self._decoded: SingleFlight[pa.Table] = SingleFlight(CACHED_BATCHES)
 
@@ -56,7 +58,10 @@ class StreamReader:
         """The start position: after everything visible, or at the first record that the topic retains."""
         self.check(stream, self.identity(stream))
         ends = self.visible(stream)[1]
-        return self._admin.starts(ends) if earliest else ends
+        if not earliest:
+            return ends
+        self._check_cached(stream)
+        return self._admin.starts(ends)
 
     def visible(self, stream: CatalogObject) -> tuple[Time, dict[Partition, int]]:
         """A time, and the end offsets visible at it: from the remap; for a derived stream, the published offsets.
@@ -95,13 +100,11 @@ class StreamReader:
         return self._decoded.get((stream.name, self.identity(stream), str(stream.schema), ranges), decode)
 
     def check(self, stream: CatalogObject, identity: Identity) -> None:
-        """Raise if the topic of a stream is gone, or another one than the one with this identity.
-
-        The topics of derived streams are not checked: the server itself writes them.
-        """
-        if stream.topic is None or stream.query is not None:
+        """Raise if the topic of a stream is gone, or another one than the one with this identity."""
+        if stream.topic is None:
             return
-        loss, before, now = self._loss(stream.topic), identity[1], self.identity(stream)[1]
+        before, now = identity[1], self.identity(stream)[1]
+        loss = self._loss(stream.topic) if stream.query is None else None
         if loss is None and before is not None and now != before:
             recreated = f" and recreated (now its id is {now})" if now is not None else ""
             loss = f'topic "{stream.topic}" was deleted{recreated}\nHINT: {RESTART}'
@@ -112,4 +115,19 @@ class StreamReader:
 
     def identity(self, stream: CatalogObject) -> Identity:
         """Distinguishes a topic from another one of the same name, which has other records at the same offsets."""
+        if stream.query is not None and stream.topic is not None:
+            return stream.query, self._sink_id(stream.topic)
         return stream.query, self._store.get(f"topic/{stream.topic}")
+
+    def _check_cached(self, stream: CatalogObject) -> None:
+        """Raise if the topic of a derived stream is not the one with the known id: rows of that one may be cached."""
+        known = self._sink_id(stream.topic) if stream.query is not None and stream.topic is not None else None
+        if stream.topic is None or known is None:
+            return
+        now = self._admin.describe([stream.topic]).get(stream.topic)
+        if now is not None and now.id != known:
+            raise TopicChanged(
+                f'topic "{stream.topic}" was deleted and recreated (its id was {known}, now it is {now.id})',
+                detail=f'The query reads the topic for stream "{stream.name}".',
+                hint="Start the query again in a few seconds.",
+            )

@@ -304,9 +304,15 @@ def test_an_outbox_keeps_the_order_and_the_deletes_until_it_is_settled(tmp_path)
     rows = store.pending_rows(QUERY, Time(3)).to_pylist()
     assert [row["c0"] for row in rows[:1000]] == list(range(1000))
     assert rows[1000] == {"present": False, "k0": "a", "c0": None, "c1": None, "ts": 77}
-    store.mark_published({QUERY: Time(3)}, [EndOffset(TopicName("sink"), 0, 1001)])
+    ends = [EndOffset(TopicName("sink"), partition, 1001 + partition) for partition in range(2)]
+    store.mark_published({QUERY: Time(3)}, ends)
     assert store.pending() == []
-    assert store.published_ends() == [EndOffset(TopicName("sink"), 0, 1001)]
+    assert store.published_ends() == ends
+    # A partition that is gone is forgotten.
+    store.mark_published({}, [EndOffset(TopicName("sink"), 1, 0)])
+    store.close()
+    store = open_store(tmp_path)
+    assert store.published_ends() == ends[:1]
     store.close()
 
 
@@ -469,6 +475,19 @@ def test_an_open_page_does_not_keep_a_checkpoint_away(store):
     tick(store, 3, *(((str(i),), None, 0) for i in range(50)))
     assert store._core.checkpoint(beyond=-1)
     assert first.num_rows + sum(page.num_rows for page in pages) == 50
+
+
+def test_a_checkpoint_that_fails_after_a_commit_does_not_fail_the_commit(store, monkeypatch):
+    make(store)
+
+    def full(**_: object) -> bool:
+        raise StoreError("the disk of the data folder is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store._core, "checkpoint", full)
+        tick(store, 2, (("a",), (1, "x"), 0))
+    assert store.committed_time() == 2
+    assert snapshot(store, TABLE, 2) != []
 
 
 def test_changes_keep_every_change_of_a_key_in_order(store):

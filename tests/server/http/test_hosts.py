@@ -29,7 +29,9 @@ async def nothing(*_arguments: object) -> None: ...
     [
         ("127.0.0.1:8088", True),
         ("[::1]:8088", True),
-        ("192.168.1.7", True),
+        ("127.8.9.10", True),
+        ("192.168.1.7", False),
+        ("[2001:db8::1]:8088", False),
         ("localhost:8088", True),
         ("LOCALHOST", True),
         ("db.localhost:8088", True),
@@ -45,6 +47,12 @@ async def nothing(*_arguments: object) -> None: ...
 def test_addresses_loopback_and_configured_names(tmp_path: Path, host: str, allowed: bool) -> None:
     settings = replace(load({"data_dir": tmp_path}, environment={}), http_names=("holdfast.internal",))
     assert AllowedHosts(nothing, settings).allows(host) is allowed
+
+
+@pytest.mark.parametrize("host", ["192.168.1.7:8088", "[2001:db8::1]", "127.0.0.1"])
+def test_a_server_beyond_loopback_is_reached_by_any_of_its_addresses(tmp_path: Path, host: str) -> None:
+    settings = replace(load({"data_dir": tmp_path}, environment={}), http_host="0.0.0.0", insecure=True)
+    assert AllowedHosts(nothing, settings).allows(host)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,9 @@ class Timed:
 
     @property
     def clocked(self) -> str:
-        return f"SELECT *, {'part' if self.by_partition else 'CAST(0 AS INT)'} AS clk FROM ({self.source.sql})"
+        # Not a constant: Spark would join by it with a broadcast, which a prepared job cannot have.
+        clock = "part" if self.by_partition else "CAST(IF(part IS NULL, NULL, 0) AS INT)"
+        return f"SELECT *, {clock} AS clk FROM ({self.source.sql})"
 
     @property
     def order(self) -> str:

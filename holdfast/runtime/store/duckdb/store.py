@@ -1,5 +1,6 @@
 """The embedded store: one DuckDB file, one writer at a time, any number of readers."""
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from holdfast.errors import ReadError, StoreEnded
+from holdfast.errors import ReadError, StoreEnded, StoreError
 from holdfast.names import CollectionId, HoldId, QueryId, StateId, StoreId
 from holdfast.runtime.store import frontier as laws
 from holdfast.runtime.store.duckdb import (
@@ -51,6 +52,8 @@ from holdfast.runtime.store.port import (
     StoredHold,
     Time,
 )
+
+log = logging.getLogger(__name__)
 
 CHECKPOINT_BYTES = 64 * 1024 * 1024
 """The next compaction runs a checkpoint when DuckDB's log is longer than this; ticks wait for it."""
@@ -295,7 +298,13 @@ class DuckDbStore:
         with self._core.write_lock:
             commit.commit(self._core, stage, time, frozen)
             stage.abandon()
-            self._core.checkpoint(beyond=CHECKPOINT_AT_ONCE_BYTES)
+            try:
+                self._core.checkpoint(beyond=CHECKPOINT_AT_ONCE_BYTES)
+            except StoreEnded:
+                raise
+            except StoreError as problem:
+                # The tick is durable. The next commit or compaction tries again.
+                log.warning("checkpoint failed: error=%s", problem)
 
     def position(self, query: QueryId) -> QueryPosition:
         with self._core.memory_lock:

@@ -299,6 +299,7 @@ class MemoryStore:
 
     def mark_published(self, upto: Mapping[QueryId, Time], ends: Sequence[EndOffset] = ()) -> None:
         self._published |= {(end.topic, end.partition): end for end in ends}
+        self._published = {partition: end for partition, end in self._published.items() if end.offset}
         for query in upto.keys() & self._outboxes.keys():
             outbox = self._outboxes[query]
             outbox.rows = {time: rows for time, rows in outbox.rows.items() if time > upto[query]}

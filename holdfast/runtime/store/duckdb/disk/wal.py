@@ -121,8 +121,10 @@ class WriteAheadLog:
                 self.positions[QueryId(entry.name)][partition] = entry.numbers[0]
             case "remap":
                 _mark(self.remap, partition, entry.numbers)
-            case "published":
+            case "published" if entry.numbers[1]:
                 self.published[partition] = entry.numbers[1]
+            case "published":
+                self.published.pop(partition, None)
             case "committed":
                 self.committed = Time(max(self.committed, entry.numbers[0]))
             case "reserved":
