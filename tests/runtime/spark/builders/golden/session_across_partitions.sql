@@ -7,7 +7,7 @@ FROM (
   FROM (
     SELECT *, max(IF(bad = 0, ts, NULL)) OVER (PARTITION BY clk ORDER BY ts, part, off ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS so_far
     FROM (
-      SELECT *, CAST(0 AS INT) AS clk
+      SELECT *, CAST(IF(part IS NULL, NULL, 0) AS INT) AS clk
       FROM (
         SELECT *, max(IF(bad = 0, ts, NULL)) OVER (PARTITION BY part ORDER BY off ROWS UNBOUNDED PRECEDING) AS at
         FROM (
@@ -42,7 +42,7 @@ FROM (
   FROM (
     SELECT *, max(IF(bad = 0, ts, NULL)) OVER (PARTITION BY clk ORDER BY ts, part, off ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS so_far
     FROM (
-      SELECT *, CAST(0 AS INT) AS clk
+      SELECT *, CAST(IF(part IS NULL, NULL, 0) AS INT) AS clk
       FROM (
         SELECT *, max(IF(bad = 0, ts, NULL)) OVER (PARTITION BY part ORDER BY off ROWS UNBOUNDED PRECEDING) AS at
         FROM (

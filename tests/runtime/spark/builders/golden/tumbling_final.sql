@@ -7,7 +7,7 @@ FROM (
   FROM (
     SELECT *, max(IF(bad = 0, ts, NULL)) OVER (PARTITION BY clk ORDER BY ts, part, off ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS so_far
     FROM (
-      SELECT *, CAST(0 AS INT) AS clk
+      SELECT *, CAST(IF(part IS NULL, NULL, 0) AS INT) AS clk
       FROM (
         SELECT k0, c0, c1, present, ts, part, off, IF(bad = 0 AND NOT (present AND k0 IS NOT NULL), 3, bad) AS bad
         FROM (
@@ -43,7 +43,7 @@ FROM (
       FROM (
         SELECT *, max(IF(bad = 0, ts, NULL)) OVER (PARTITION BY clk ORDER BY ts, part, off ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS so_far
         FROM (
-          SELECT *, CAST(0 AS INT) AS clk
+          SELECT *, CAST(IF(part IS NULL, NULL, 0) AS INT) AS clk
           FROM (
             SELECT k0, c0, c1, present, ts, part, off, IF(bad = 0 AND NOT (present AND k0 IS NOT NULL), 3, bad) AS bad
             FROM (
