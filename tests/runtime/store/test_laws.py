@@ -249,8 +249,8 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(limit=st.integers(1, 10))
     def compact(self, limit) -> None:
         assert self.duck.compact(limit=limit) == self.model.compact(limit=limit)
-        # The offsets of a time are retained for collections that are built from a time on or take part in ticks, not for
-        # frozen ones and those that have no history yet.
+        # The offsets of a time are retained for collections that are built from a time on or take part in ticks, not
+        # for frozen ones and those that have no history yet.
         committed = self.model.committed_time()
         collections = [self.model.collection(id_) for id_ in LAYOUTS]
         building = [c.history_from for c in collections if c.frontier.upper == 0 and c.history_from is not None]
