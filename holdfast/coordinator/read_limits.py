@@ -1,6 +1,7 @@
 """How much of its topics one tick or backfill slice reads: a number of records, fewer where they are long."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +30,14 @@ LARGEST_DIVISOR = SHRINK_FACTOR**2
 """How much smaller than their settings limits get at once, and at most."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The mean number of bytes of the records before an offset."""
+
+    end: int
+    length: float
+
+
 class ReadLimits:
     """Cuts ranges that fit in memory: the limits of the settings, or less when Spark ran out of memory with those."""
 
@@ -37,6 +46,8 @@ class ReadLimits:
         self._polled = settings.small_tick_records
         self._ranges = ranges
         self._divisor = 1
+        self._measured: dict[Partition, Sample] = {}
+        """The last sample of each partition: that before the end of one slice is that of the start of the next."""
 
     @property
     def polled(self) -> int:
@@ -81,8 +92,11 @@ class ReadLimits:
 
     def _estimated_bytes(self, starts: Ends, until: Ends) -> int:
         """About how many bytes the ranges have: each partition counts with the longer records of its two ends."""
-        heads = self._lengths({p: (starts[p], min(end, starts[p] + SAMPLE)) for p, end in until.items()})
+        known = {p: s.length for p, s in self._measured.items() if starts.get(p) == s.end}
+        unknown = {p: (starts[p], min(end, starts[p] + SAMPLE)) for p, end in until.items() if p not in known}
+        heads = known | (self._lengths(unknown) if unknown else {})
         tails = self._lengths({p: (max(starts[p], end - SAMPLE), end) for p, end in until.items()})
+        self._measured = {p: Sample(until[p], length) for p, length in tails.items()}
         return int(sum((end - starts[p]) * max(heads.get(p, 0), tails.get(p, 0)) for p, end in until.items()))
 
     def _lengths(self, ranges: Mapping[Partition, tuple[int, int]]) -> dict[Partition, float]:
