@@ -28,6 +28,8 @@ from holdfast.runtime.plan.windows import (
     SessionWindow,
     TumblingWindow,
     WindowExpression,
+    grace_of,
+    length_of,
 )
 from holdfast.runtime.program import (
     ExpiringWindows,
@@ -48,9 +50,7 @@ from holdfast.runtime.spark.builders.window import (
     Timed,
     build_windows,
     expired_after,
-    grace_of,
     is_late,
-    length_of,
 )
 from holdfast.runtime.spark.builders.window_elements import Elements
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation, ordered_by_time
