@@ -250,6 +250,19 @@ class Service(facade.ServiceApi):
 
         # What clients use
         self._pushes = registry = PushRegistry(settings.max_push_queries)
+        streams = StreamReader(
+            store,
+            kafka.topics,
+            kafka.push_ranges,
+            RecordDecoder(reading),
+            clock.read_time,
+            raw,
+            lambda name: [entry.id for entry in catalog().writers(name)],
+            TopicReads(wall_clock, wakeup.notify),
+            followed.loss,
+            lambda topic: store.get(sink_id_key(topic)),
+        )
+        self._lag_watch = lag_watch = LagWatch(registry.pushes, clock.read_time, settings.subscribe_max_lag)
         status = ServiceStatus(
             store,
             Lags(store, kafka.topics, catalog, wall_clock),
@@ -262,7 +275,7 @@ class Service(facade.ServiceApi):
                 "kafka": lease.problem,
                 "publishing": publishing.problem,
                 "inserts": self._writer.problem,
-                "subscriptions": self._lag_watch.problem,
+                "subscriptions": lag_watch.problem,
             },
             lambda: {"ticks": activity.busy(), "publishing": log_outbox.notice, "subscriptions": streams.reads.notice},
         )
@@ -279,26 +292,13 @@ class Service(facade.ServiceApi):
         self._times = Times(store, uppers, wall_clock, wakeup, holds.on, refresh_system=refresh_system)
         idle = settings.transaction_idle.total_seconds()
         transactions = Transactions(store, self._times, lambda: catalog().tables, idle_seconds=idle)
-        streams = StreamReader(
-            store,
-            kafka.topics,
-            kafka.push_ranges,
-            RecordDecoder(reading),
-            clock.read_time,
-            raw,
-            lambda name: [entry.id for entry in catalog().writers(name)],
-            TopicReads(wall_clock, wakeup.notify),
-            followed.loss,
-            lambda topic: store.get(sink_id_key(topic)),
-        )
         rows = RowReader(store, reading)
         push_queries = PushQueries(registry, catalog, rows, streams, self._times, holds, wakeup, wall_clock)
         ddl = Ddl(commands, holds, requests, system, wakeup, Permissions(settings))
         reads = Reads(store, reading, self._times, transactions, ddl)
         parts.callback(reads.close)
         parts.callback(push_queries.close_all)
-        self._lag_watch = LagWatch(registry.pushes, clock.read_time, settings.subscribe_max_lag)
-        parts.callback(self._lag_watch.stop)
+        parts.callback(lag_watch.stop)
 
         progress("recovering")
         clock.rise_above(publishing.fence(republish=settings.republish))

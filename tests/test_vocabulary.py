@@ -50,6 +50,8 @@ PHRASES = {
     r"no place for": "skip",
     r"made anew": "rebuilt, recreated",
 }
+IDENTIFIERS = {"given": "the name of what it is: columns, rows, found", "kept": "retained, held, stored"}
+"""Words of plain English that say nothing as a name."""
 WORD = re.compile(rf"(?<![a-z])({'|'.join(FORBIDDEN)})(?![a-z])", re.IGNORECASE)
 PHRASE = re.compile(rf"(?<![a-z])(?:{'|'.join(PHRASES)})", re.IGNORECASE)
 CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -86,6 +88,34 @@ def test_the_check_finds_words_phrases_and_parts_of_names() -> None:
     assert PHRASE.search("def _leave_behind(self)")
     assert PHRASE.search("class ColumnMeaning:")
     assert not WORD.search(CAPITAL.sub(" ", "the bookkeeper strider, allowed and flowed"))
+
+
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_identifiers_say_what_they_name(file: Path) -> None:
+    found = {name for name in identifiers(file.read_text("utf-8")) if IDENTIFIERS.keys() & words(name)}
+    assert found == set()
+
+
+def identifiers(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Name(id=name) | ast.arg(arg=name) | ast.Attribute(attr=name):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.alias(asname=str(name)) | ast.keyword(arg=str(name)):
+                yield name
+
+
+def words(name: str) -> set[str]:
+    return set(CAPITAL.sub("_", name).lower().split("_"))
+
+
+def test_identifiers_are_split_into_words() -> None:
+    found = set(identifiers("def f(given_rows): self.rowsKept = KEPT; g(kept=1)\nclass Given: ...\nimport a as kept_a"))
+    assert {name for name in found if IDENTIFIERS.keys() & words(name)} == {
+        "given_rows", "rowsKept", "KEPT", "kept", "Given", "kept_a",
+    }  # fmt: skip
 
 
 def test_modules_are_named_by_nouns() -> None:
@@ -127,7 +157,8 @@ def test_a_class_name_is_defined_once_in_its_part() -> None:
 
 
 PARTS = ("client", "testing", "sql.syntax", "runtime.store.memory")
-"""What has names of its own: the client, query tests, statements as written, and the model of the store."""
+"""What has names of its own: the client, Kafka Streams' interface, query tests, statements as written, and the model of
+the store."""
 
 
 def public_classes(file: Path) -> Iterator[str]:

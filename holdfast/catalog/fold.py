@@ -123,9 +123,9 @@ def apply_plan(catalog: Catalog, command: Command, encoded: bytes) -> Catalog:
 def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: QueryId | None) -> Catalog:
     match ddl:
         case CreateStream() | CreateTable() | CreateWindowedTable():
-            kind = _kind(ddl, command)
+            constructor = _constructor(ddl, command)
             return _without_recreated(catalog, ddl, query).with_object(
-                kind(
+                constructor(
                     name=ddl.source_name,
                     schema=parse_schema(ddl.schema),
                     topic=ddl.topic_name,
@@ -182,8 +182,8 @@ def _apply_ddl(catalog: Catalog, command: Command, ddl: DdlCommand, query: Query
             assert_never(ddl)
 
 
-def _kind(ddl: TopicCreation, command: Command) -> Callable[..., CatalogObject]:
-    """What makes the object of a command: its class, and the fields that only tables have."""
+def _constructor(ddl: TopicCreation, command: Command) -> Callable[..., CatalogObject]:
+    """The constructor for a command's object."""
     if isinstance(ddl, CreateStream):
         return Stream
     store = ddl.window_store if isinstance(ddl, CreateWindowedTable) else None

@@ -9,7 +9,7 @@ from typing import ClassVar
 from holdfast.names import HoldId, ObjectId, ObjectName, QueryId, TopicName, show
 from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats, TimestampColumn
 from holdfast.runtime.plan.steps import ExpressionText
-from holdfast.runtime.plan.windows import WindowInfo, WindowStore
+from holdfast.runtime.plan.windows import WindowInfo, WindowStoreSettings
 from holdfast.runtime.store.port import Time
 from holdfast.types import Schema
 
@@ -92,7 +92,7 @@ class Table:
     topic_settings: TopicSettings = field(default_factory=TopicSettings)
     id: ObjectId = SERVERS_OWN
     retain_ms: int | None = None
-    window_store: WindowStore | None = None
+    window_store: WindowStoreSettings | None = None
 
     @property
     def derived(self) -> bool:
@@ -190,7 +190,7 @@ class Index:
         return self.expressions or tuple(show(column.name) for column in self.schema.key)
 
 
-Held = Table | Index
+Holdable = Table | Index
 """Objects with a history, on which holds can be created."""
 
 

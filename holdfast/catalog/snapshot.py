@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from holdfast.catalog.objects import (
     CatalogObject,
-    Held,
     Hold,
+    Holdable,
     Index,
     MaterializedView,
     QueryEntry,
@@ -89,7 +89,7 @@ class Catalog:
             raise UnknownObject(name, kind="index", known=sorted(self.indexes), position=position)
         return found
 
-    def held(self, name: str) -> Held | None:
+    def held(self, name: str) -> Holdable | None:
         """The table or index of that name; these have a history."""
         found = self.find(name)
         return found if isinstance(found, Table) else self.indexes.get(ObjectName(name))
@@ -123,7 +123,7 @@ class Catalog:
         return tuple(found for found in self.objects.values() if isinstance(found, MaterializedView))
 
     @property
-    def holdable(self) -> tuple[Held, ...]:
+    def holdable(self) -> tuple[Holdable, ...]:
         """All objects with a history: tables, including materialized views, and indexes."""
         return (*self.tables, *self.indexes.values())
 

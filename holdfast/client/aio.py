@@ -8,9 +8,9 @@ import anyio
 import httpx
 
 from holdfast.client.changes import RETRY_SECONDS, Resumption, When
-from holdfast.client.core import Call, ClientCore, Open, Read, Reply, RowsCore, Send, Step
+from holdfast.client.core import Call, ClientCore, Open, QueryStream, Read, Reply, RowsCore, Send, Step
 from holdfast.client.entities import Entities
-from holdfast.client.response import Header, Notice, Part, Row, log_notice
+from holdfast.client.response import Notice, Part, Row, log_notice
 from holdfast.client.result import Result
 from holdfast.client.session import CLOSE_SECONDS, Properties, Request, Session
 from holdfast.client.subscribe import AsyncSubscription
@@ -172,11 +172,12 @@ class AsyncClient:
         return await AsyncTransport(self._http, self.server).run(call)
 
 
-class AsyncStream(AsyncIterator[Row]):
+class AsyncStream(QueryStream, AsyncIterator[Row]):
     """See `Stream`."""
 
     def __init__(self, core: RowsCore, transport: AsyncTransport) -> None:
-        self._core, self._transport = core, transport
+        super().__init__(core)
+        self._transport = transport
 
     async def __aenter__(self) -> Self:
         try:
@@ -188,26 +189,6 @@ class AsyncStream(AsyncIterator[Row]):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    @property
-    def header(self) -> Header:
-        """See `Stream.header`."""
-        return self._core.header
-
-    @property
-    def time(self) -> int | None:
-        """See `Stream.time`."""
-        return self._core.time
-
-    @property
-    def snapshot(self) -> int | None:
-        """See `Stream.snapshot`."""
-        return self._core.snapshot
-
-    @property
-    def notice(self) -> str | None:
-        """See `Stream.notice`."""
-        return self._core.notice
 
     async def parts(self) -> AsyncIterator[Part]:
         """See `Stream.parts`."""

@@ -7,9 +7,9 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from holdfast.client.changes import RETRY_SECONDS, Resumption, When
-from holdfast.client.core import Call, ClientCore, Open, Read, Reply, RowsCore, Send, Step
+from holdfast.client.core import Call, ClientCore, Open, QueryStream, Read, Reply, RowsCore, Send, Step
 from holdfast.client.entities import Entities
-from holdfast.client.response import Header, Notice, Part, Row, log_notice
+from holdfast.client.response import Notice, Part, Row, log_notice
 from holdfast.client.result import Result
 from holdfast.client.session import Properties, Request, Session
 from holdfast.client.stores.http import ClientReader
@@ -190,11 +190,12 @@ class Client:
         return Transport(self._http, self.server).run(call)
 
 
-class Stream(Iterator[Row]):
+class Stream(QueryStream, Iterator[Row]):
     """The rows of a query as they arrive, for one thread. The end of its `with` block closes the query."""
 
     def __init__(self, core: RowsCore, transport: Transport) -> None:
-        self._core, self._transport = core, transport
+        super().__init__(core)
+        self._transport = transport
 
     def __enter__(self) -> Self:
         try:
@@ -206,26 +207,6 @@ class Stream(Iterator[Row]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def header(self) -> Header:
-        """The columns, and the id of a push query."""
-        return self._core.header
-
-    @property
-    def time(self) -> int | None:
-        """The progress of the rows read so far: no change before this time is still to come."""
-        return self._core.time
-
-    @property
-    def snapshot(self) -> int | None:
-        """The time of the snapshot of EMIT ALL, once its last row was read; the rows after it are changes."""
-        return self._core.snapshot
-
-    @property
-    def notice(self) -> str | None:
-        """Why the rows read so far are not current, and nothing more comes for now; None if they are."""
-        return self._core.notice
 
     def parts(self) -> Iterator[Part]:
         """The rows, progress messages, the end of the snapshot, and notices."""

@@ -170,6 +170,33 @@ class RowsCore:
             self._parser.feed(received)
 
 
+class QueryStream:
+    """What the streams of both clients know about their query."""
+
+    def __init__(self, core: RowsCore) -> None:
+        self._core = core
+
+    @property
+    def header(self) -> Header:
+        """The columns, and the id of a push query."""
+        return self._core.header
+
+    @property
+    def time(self) -> int | None:
+        """The progress of the rows read so far: no change before this time is still to come."""
+        return self._core.time
+
+    @property
+    def snapshot(self) -> int | None:
+        """The time of the snapshot of EMIT ALL, once its last row was read; the rows after it are changes."""
+        return self._core.snapshot
+
+    @property
+    def notice(self) -> str | None:
+        """Why the rows read so far are not current, and nothing more comes for now; None if they are."""
+        return self._core.notice
+
+
 class LinesCore:
     """The calls of a stream of lines."""
 

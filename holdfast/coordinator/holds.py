@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from threading import Lock
 
-from holdfast.catalog.objects import Held, Hold, NamedHold, Table
+from holdfast.catalog.objects import Hold, Holdable, NamedHold, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.coordinator.downtime import Downtime
 from holdfast.coordinator.hold_advances import HoldAdvances
@@ -269,7 +269,7 @@ class Holds:
             position=asked.position if asked is not None else None,
         )
 
-    def _is_building(self, table: Held) -> bool:
+    def _is_building(self, table: Holdable) -> bool:
         progress = self._uppers.progress(table)
         return progress is not None and progress.status is Status.BUILDING
 

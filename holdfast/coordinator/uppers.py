@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from holdfast.catalog.objects import CatalogObject, Held, Index
+from holdfast.catalog.objects import CatalogObject, Holdable, Index
 from holdfast.coordinator.upstream import Stop
 from holdfast.names import CollectionId, QueryId, table_query_id
 from holdfast.runtime.progress import Progress, Status
@@ -43,7 +43,7 @@ class Uppers:
         """Which query keeps the upper of an object from following the clock: its own, or one upstream of it."""
         return self._stop(maintaining_query(relation))
 
-    def upper(self, table: Held) -> Time | None:
+    def upper(self, table: Holdable) -> Time | None:
         """The upper of a table or index now; None while it is being built, or when it never was."""
         collection = CollectionId(table.name)
         self.reach([table], self.now())
@@ -52,7 +52,7 @@ class Uppers:
         building = progress is not None and progress.status is Status.BUILDING
         return Time(known) if known and not building else None
 
-    def reach(self, tables: Iterable[Held], time: Time) -> None:
+    def reach(self, tables: Iterable[Holdable], time: Time) -> None:
         """Let the uppers of tables and indexes follow the clock past a time, which `now` must have reached.
 
         Those whose query, or one upstream of it, does not run stay where they are. The statuses are read after the

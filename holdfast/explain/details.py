@@ -73,7 +73,7 @@ from holdfast.runtime.plan.windows import (
     TumblingWindow,
     WindowExpression,
     WindowInfo,
-    WindowStore,
+    WindowStoreSettings,
     WindowText,
     WindowTime,
 )
@@ -340,7 +340,7 @@ def _window_info(info: Maybe[WindowInfo]) -> str | None:
     return f"{found.type} ({', '.join(parts)})" if parts else found.type.value
 
 
-def _window_store_details(store: WindowStore) -> Iterator[Detail]:
+def _window_store_details(store: WindowStoreSettings) -> Iterator[Detail]:
     yield "Window Topic", store.topic
     yield "Retention", _duration(store.retention)
 

@@ -1,4 +1,4 @@
-"""Positions in rows, for graphs that are not trees: each node is below everything that it depends on."""
+"""Lays out graphs that are not trees in rows: each node is below everything that it depends on."""
 
 from collections import defaultdict
 from collections.abc import Mapping

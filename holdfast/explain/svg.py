@@ -32,13 +32,16 @@ ROUND = 8.0
 TITLE_HEIGHT = 60.0
 
 
-def svg(graph: Graph, positions: Callable[[Graph, Mapping[str, Size]], GraphLayout] = lay_out) -> str:
-    """The picture of a graph, as the text of an SVG file. `positions` places the nodes; that of plans places trees."""
+def svg(graph: Graph, layout: Callable[[Graph, Mapping[str, Size]], GraphLayout] = lay_out) -> str:
+    """The picture of a graph, as the text of an SVG file.
+
+    `layout` positions the nodes; the default suits plans, which are trees.
+    """
     shown = cards(graph)
-    layout = positions(graph, {node.id: _size(node, shown[node.id]) for node in graph.nodes})
+    placed = layout(graph, {node.id: _size(node, shown[node.id]) for node in graph.nodes})
     heading = printable(graph.title)
-    content_width = max(layout.width, _width(heading, HEADING_CHARACTER), _width(printable(graph.subtitle), CHARACTER))
-    width, height = content_width + 2 * MARGIN, layout.height + TITLE_HEIGHT + 2 * MARGIN
+    content_width = max(placed.width, _width(heading, HEADING_CHARACTER), _width(printable(graph.subtitle), CHARACTER))
+    width, height = content_width + 2 * MARGIN, placed.height + TITLE_HEIGHT + 2 * MARGIN
     root = Element(
         "svg",
         {
@@ -57,13 +60,13 @@ def svg(graph: Graph, positions: Callable[[Graph, Mapping[str, Size]], GraphLayo
     SubElement(root, "rect", {"class": "paper", "width": "100%", "height": "100%"})
     _text(root, MARGIN, MARGIN + 16, heading, "heading")
     _text(root, MARGIN, MARGIN + 36, printable(graph.subtitle), "muted")
-    left = MARGIN + (content_width - layout.width) / 2
+    left = MARGIN + (content_width - placed.width) / 2
     drawing = SubElement(root, "g", {"transform": f"translate({_number(left)} {_number(MARGIN + TITLE_HEIGHT)})"})
     rekeys = {node.id for node in graph.nodes if node.rekeys}
-    for line in layout.lines:
+    for line in placed.lines:
         _line(drawing, line, moved=line.edge.source in rekeys)
     for node in graph.nodes:
-        _node(drawing, node, shown[node.id], layout.boxes[node.id])
+        _node(drawing, node, shown[node.id], placed.boxes[node.id])
     indent(root, " ")
     return tostring(root, encoding="unicode") + "\n"
 

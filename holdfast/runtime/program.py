@@ -143,8 +143,8 @@ class UpsertWindows:
     `windows` is a state with an element for each window in the collection, `clock` one with the observed time of each
     partition. `time` and `partition` are the columns of a row's window time and of its partition, `first` and `last`
     those of the offsets of its first and last record. A window is removed when its time is `retention` milliseconds
-    before the observed time. `misfit` is the condition that the key of a raw record does not have the declared layout,
-    `remedy` what to declare instead.
+    before the observed time. `wrong_layout` is the condition that the key of a raw record does not have the declared
+    layout, `layout_hint` what to declare instead.
     """
 
     collection: CollectionId
@@ -157,8 +157,8 @@ class UpsertWindows:
     first: str
     last: str
     retention: int
-    misfit: str
-    remedy: str
+    wrong_layout: str
+    layout_hint: str
 
     @property
     def key_width(self) -> int:

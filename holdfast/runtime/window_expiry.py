@@ -26,9 +26,9 @@ from holdfast.runtime.store.port import SqlReader, StateMerge, TickStage
 
 FIRST_RECORDS = 100
 """When the keys of these all lack the declared layout, the table is declared wrongly."""
-LAYOUT = -1
+LAYOUT_CHECK_KEY = -1
 """The key, in the state of observed times, of the number of these records."""
-FITS = 2**62
+LAYOUT_CONFIRMED = 2**62
 """That number once a record had a key of the declared layout."""
 OBSERVED = "observed"
 """The view of the observed times before a tick: `part, time`."""
@@ -66,19 +66,21 @@ class WindowExpiry:
 
     def check_layout(self, topic: TopicName, records: int, misfits: int) -> None:
         """Note a tick of `records` with keys of which none is usable, `misfits` of them without the declared layout."""
-        first = pa.table({col.key(0): pa.array([LAYOUT], pa.int32())})
+        first = pa.table({col.key(0): pa.array([LAYOUT_CHECK_KEY], pa.int32())})
         known = self.stage.lookup_state(self.action.clock, first).column(col.value(0)).to_pylist()
         before = known[0] if known else 0
-        if before == FITS or not records:
+        if before == LAYOUT_CONFIRMED or not records:
             return
-        found = before + misfits if misfits == records else FITS
-        if FIRST_RECORDS <= found < FITS:
+        found = before + misfits if misfits == records else LAYOUT_CONFIRMED
+        if FIRST_RECORDS <= found < LAYOUT_CONFIRMED:
             raise WrongWindowLayout(
                 f'the keys of topic "{topic}" do not end with the declared window',
                 detail=f"None of its first {found} records has such a key.",
-                hint=f"{self.action.remedy} Drop the table first.",
+                hint=f"{self.action.layout_hint} Drop the table first.",
             )
-        self._merge_clock(self.reader.evaluate_over(f"SELECT {self._clock_row(str(LAYOUT), str(found), '0')}", {}))
+        self._merge_clock(
+            self.reader.evaluate_over(f"SELECT {self._clock_row(str(LAYOUT_CHECK_KEY), str(found), '0')}", {})
+        )
 
     @property
     def _keys(self) -> list[str]:
@@ -88,11 +90,11 @@ class WindowExpiry:
         """Merge the greatest time of a window in each partition into the clock; returns the delta of its state."""
         action = self.action
         row = self._clock_row(action.partition, f"max({action.time})", f"max({col.ROW_TIME})")
-        layout = self._clock_row(str(LAYOUT), str(FITS), "0")
+        layout = self._clock_row(str(LAYOUT_CHECK_KEY), str(LAYOUT_CONFIRMED), "0")
         sql = f"SELECT {row} FROM arrived GROUP BY {action.partition} UNION ALL SELECT {layout}"
         self._merge_clock(self.reader.evaluate_over(sql, {"arrived": rows}))
         times = self.stage.state_delta(action.clock)
-        return times.filter(pc.not_equal(times.column(col.key(0)), LAYOUT))
+        return times.filter(pc.not_equal(times.column(col.key(0)), LAYOUT_CHECK_KEY))
 
     def _clock_row(self, partition: str, time: str, ts: str) -> str:
         return f"{partition} AS {col.key(0)}, {time} AS {col.partial(0)}, {ts} AS {col.ROW_TIME}"
@@ -196,4 +198,4 @@ def dropped_sql(action: UpsertWindows, decoded: str) -> str:
 
 def misfits_sql(action: UpsertWindows, view: str) -> str:
     """The SELECT of the number of raw records with a key in a view, and of those without one of the declared layout."""
-    return f"SELECT count(key) AS records, count_if({action.misfit}) AS misfits FROM {view}"
+    return f"SELECT count(key) AS records, count_if({action.wrong_layout}) AS misfits FROM {view}"

@@ -103,7 +103,7 @@ def described(
 
 
 def _window(found: CatalogObject) -> Json:
-    """The window of an object's keys; how windows are read and retained, of a table over a windowed topic."""
+    """The window of an object's keys and, for a table over a windowed topic, its layout and retention."""
     window, store = found.window, found.window_store if isinstance(found, Table) else None
     size = value_of(window.size) if window is not None else None
     return {

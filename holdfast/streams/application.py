@@ -25,7 +25,7 @@ POLL_SECONDS = 0.05
 
 
 class Streams:
-    """Runs a topology. A restarted application continues exactly where it was.
+    """Runs a topology. A restarted application resumes exactly where it stopped.
 
     Without `server` it starts Spark and the database in this process, with the settings of `holdfast start`; `close`
     stops them. With `server`, an address, a client or a service of this process, the topology runs there, also after
@@ -64,7 +64,7 @@ class Streams:
         if self._deployment is not None:
             return self
         with ExitStack() as started:
-            deployment = self._deployed(started)
+            deployment = self._connect(started)
             deploy(self.topology, deployment)
             self._open = started.pop_all()
         self._deployment = deployment
@@ -99,7 +99,7 @@ class Streams:
                     time.sleep(POLL_SECONDS)
         return self
 
-    def _deployed(self, started: ExitStack) -> Deployment:
+    def _connect(self, started: ExitStack) -> Deployment:
         """Connect to the server, or start a service; `started` ends that."""
         match self._server:
             case str(address):

@@ -4,11 +4,12 @@ import logging
 from datetime import timedelta
 from typing import Any, TypeVar, overload
 
+from holdfast.client.stores.store_type import StoreKind
 from holdfast.client.stores.windowed import Windowed
 from holdfast.errors import NotSupported, TopologyError
 from holdfast.sql.syntax.statements import ObjectKind
 from holdfast.streams.consumed import Consumed, OffsetReset
-from holdfast.streams.durations import millis, positive
+from holdfast.streams.durations import ZERO, positive
 from holdfast.streams.materialized import Materialized
 from holdfast.streams.nodes import Columns, TopicNode
 from holdfast.streams.serdes import Serde, Serdes, WindowedSerde
@@ -16,7 +17,7 @@ from holdfast.streams.stream import KStream
 from holdfast.streams.table import KTable
 from holdfast.streams.topology import Topology
 from holdfast.streams.topology_rows import KEY, VALUE, TopologyRows, column_named
-from holdfast.streams.windows import KeyWindow
+from holdfast.streams.windows import KeyWindow, check_window_retention
 from holdfast.streams.workspace import Workspace
 
 K = TypeVar("K")
@@ -26,7 +27,6 @@ log = logging.getLogger("holdfast.streams")
 
 TEXT = Consumed.with_(Serdes.string(), Serdes.string())
 """How topics are read without `Consumed`: keys and values are strings."""
-WINDOW_STORE, SESSION_STORE = "window store", "session store"
 NO_TTL = "A key-value store does not drop old windows: control over their time to live would be lost."
 
 
@@ -47,10 +47,10 @@ class StreamsBuilder:
 
         With a key serde of `WindowedSerdes` the topic may be windowed; its windows are then never dropped.
         """
-        read = consumed or TEXT
-        serde = read.key_serde
+        consumed = consumed or TEXT
+        serde = consumed.key_serde
         window = None
-        if read.changelog or (isinstance(serde, WindowedSerde) and serde.changelog):
+        if consumed.changelog or (isinstance(serde, WindowedSerde) and serde.changelog):
             raise NotSupported(
                 f'topic "{topic}" is a changelog, and cannot be a stream',
                 detail="It has the latest value of each window, which makes a table.",
@@ -59,7 +59,7 @@ class StreamsBuilder:
         if isinstance(serde, WindowedSerde):
             window = KeyWindow(serde.size)
             log.warning("windowed topic read as a stream: topic=%s reason=%s", topic, NO_TTL)
-        node = self._topic_node(ObjectKind.STREAM, "stream", topic, read, read.name, window)
+        node = self._topic_node(ObjectKind.STREAM, "stream", topic, consumed, consumed.name, window)
         rows = TopologyRows.of(node)
         return KStream(self._workspace, lambda: rows)
 
@@ -76,22 +76,24 @@ class StreamsBuilder:
     ) -> KTable[Any, Any]:
         """The latest value of each key of a topic."""
         consumed, materialized = _by_type(consumed, materialized)
-        read, stored = _serdes(consumed, materialized), materialized or Materialized()
-        if isinstance(read.key_serde, WindowedSerde) or read.changelog:
+        consumed, materialized = _serdes(consumed, materialized), materialized or Materialized()
+        if isinstance(consumed.key_serde, WindowedSerde) or consumed.changelog:
             raise NotSupported(
                 f'topic "{topic}" is windowed, and cannot be a table with a key-value store',
                 detail=NO_TTL,
                 hint="Use windowed_table or sessioned_table with the raw key serde; or read it with stream and the "
                 "windowed serde, which gives its records without a store.",
             )
-        asked = stored.store_type
-        if stored.store_retention is not None or (asked is not None and asked.kind in (WINDOW_STORE, SESSION_STORE)):
+        has_windows = materialized.store_type is not None and materialized.store_type.kind is not StoreKind.KEY_VALUE
+        if has_windows or materialized.store_retention is not None:
             raise NotSupported(
                 f'topic "{topic}" is not windowed, and cannot be materialized in a window store',
                 detail="Its keys have no windows.",
                 hint="Aggregate it: stream(…).group_by(…).windowed_by(…).aggregate(…) gives a window store.",
             )
-        node = self._topic_node(ObjectKind.TABLE, "table", topic, read, stored.store_name or read.name, None)
+        node = self._topic_node(
+            ObjectKind.TABLE, "table", topic, consumed, materialized.store_name or consumed.name, None
+        )
         return KTable(self._workspace, TopologyRows.of(node))
 
     @overload
@@ -124,7 +126,7 @@ class StreamsBuilder:
         """
         size = positive(window_size, "window_size")
         consumed, materialized = _by_type(consumed, materialized)
-        _check_store(topic, materialized, WINDOW_STORE)
+        _check_store(topic, materialized, StoreKind.WINDOW)
         return self._windowed(topic, "windowed-table", KeyWindow(size), consumed, materialized)
 
     @overload
@@ -148,7 +150,7 @@ class StreamsBuilder:
                 detail="The start and the end of each session are in its key.",
                 hint="Leave it out, or use windowed_table for windows of a fixed size.",
             )
-        _check_store(topic, materialized, SESSION_STORE)
+        _check_store(topic, materialized, StoreKind.SESSION)
         return self._windowed(topic, "sessioned-table", KeyWindow(), consumed, materialized)
 
     def _windowed(
@@ -159,24 +161,21 @@ class StreamsBuilder:
         consumed: Consumed[Any, Any] | None,
         materialized: Materialized[Any, Any] | None,
     ) -> KTable[Windowed[Any], Any]:
-        read, stored = _serdes(consumed, materialized), materialized or Materialized()
-        for serde in (read.key_serde, stored.key_serde):
+        consumed, materialized = _serdes(consumed, materialized), materialized or Materialized()
+        for serde in (consumed.key_serde, materialized.key_serde):
             if isinstance(serde, WindowedSerde):
                 raise TopologyError(
                     f'the key serde for topic "{topic}" must be that of the raw key',
                     detail="The window store needs raw keys, and adds the windowed serde by itself.",
                     hint="Give the serde inside the windowed one, such as Serdes.string().",
                 )
-        name = stored.store_name or read.name or self._workspace.name(operation)
-        retention = stored.store_retention
-        if retention is not None and window.size is not None and retention < window.size:
-            raise TopologyError(
-                f"The retention period of the window store {name} must be no smaller than its window size plus the "
-                f"grace period. Got size=[{millis(window.size)}], grace=[0], retention=[{millis(retention)}]"
-            )
+        name = materialized.store_name or consumed.name or self._workspace.name(operation)
+        retention = materialized.store_retention
+        if retention is not None and window.size is not None:
+            check_window_retention(name, window.size, ZERO, retention)
         # Sessions have the same keys in a changelog.
-        layout = KeyWindow(window.size, read.changelog and window.size is not None)
-        node = self._topic_node(ObjectKind.TABLE, operation, topic, read, name, layout, retention)
+        layout = KeyWindow(window.size, consumed.changelog and window.size is not None)
+        node = self._topic_node(ObjectKind.TABLE, operation, topic, consumed, name, layout, retention)
         return KTable(self._workspace, TopologyRows.of(node))
 
     # -- nodes
@@ -186,21 +185,21 @@ class StreamsBuilder:
         kind: ObjectKind,
         operation: str,
         topic: str,
-        read: Consumed[Any, Any],
+        consumed: Consumed[Any, Any],
         name: str | None,
         window: KeyWindow | None,
         retention: timedelta | None = None,
     ) -> TopicNode:
         _check_topic(topic)
-        if kind is ObjectKind.TABLE and read.offset_reset is OffsetReset.LATEST:
+        if kind is ObjectKind.TABLE and consumed.offset_reset is OffsetReset.LATEST:
             raise NotSupported(
                 f'table over topic "{topic}" cannot start at the latest record',
                 detail="A table has the latest value of each key, which an earlier record may have.",
                 hint="Leave with_offset_reset out; or read the records from now on with stream, and aggregate them.",
             )
-        key, values = _columns(read.key_serde, read.value_serde)
+        key, values = _columns(consumed.key_serde, consumed.value_serde)
         node_name = name or self._workspace.name(operation)
-        timestamp = read.timestamp_column
+        timestamp = consumed.timestamp_column
         if timestamp is not None:
             timestamp = column_named(timestamp, [each for each, _ in (*key, *values)], relation=node_name)
         node = TopicNode(
@@ -208,17 +207,17 @@ class StreamsBuilder:
             kind=kind,
             key=key,
             values=values,
-            key_format=read.key_serde.format,
-            value_format=read.value_serde.format,
+            key_format=consumed.key_serde.format,
+            value_format=consumed.value_serde.format,
             window=window,
             topic=topic,
             required=True,
             reads=topic,
-            reset=read.offset_reset,
+            reset=consumed.offset_reset,
             retention=retention,
             timestamp=timestamp,
-            timestamp_format=read.timestamp_format,
-            partitions=read.partitions,
+            timestamp_format=consumed.timestamp_format,
+            partitions=consumed.partitions,
         )
         self._workspace.add(node)
         return node
@@ -243,9 +242,13 @@ def _by_type(consumed: Any, materialized: Any) -> tuple[Any, Any]:
 def _serdes(consumed: Any, materialized: Materialized[Any, Any] | None) -> Consumed[Any, Any]:
     """How to read a topic, with the serdes of the store where `Consumed` is missing; refuses serdes that differ."""
     if consumed is not None and not isinstance(consumed, Consumed):
-        raise TopologyError(f"{consumed!r} is not Consumed", hint="Write Consumed.with_(key_serde, value_serde).")
+        raise TopologyError(
+            f"expected Consumed, not {type(consumed).__name__}", hint="Write Consumed.with_(key_serde, value_serde)."
+        )
     if materialized is not None and not isinstance(materialized, Materialized):
-        raise TopologyError(f"{materialized!r} is not Materialized", hint='Write Materialized.as_("name").')
+        raise TopologyError(
+            f"expected Materialized, not {type(materialized).__name__}", hint='Write Materialized.as_("name").'
+        )
     if materialized is None:
         return consumed or TEXT
     if consumed is None:
@@ -263,12 +266,12 @@ def _serdes(consumed: Any, materialized: Materialized[Any, Any] | None) -> Consu
     return consumed
 
 
-def _check_store(topic: str, materialized: Materialized[Any, Any] | None, kind: str) -> None:
-    asked = materialized.store_type if materialized is not None else None
-    if asked is not None and asked.kind != kind:
+def _check_store(topic: str, materialized: Materialized[Any, Any] | None, kind: StoreKind) -> None:
+    store_type = materialized.store_type if materialized is not None else None
+    if store_type is not None and store_type.kind is not kind:
         raise NotSupported(
-            f'topic "{topic}" is windowed, and cannot be materialized in a {asked.kind}',
-            detail=NO_TTL if asked.kind not in (WINDOW_STORE, SESSION_STORE) else f"Its table is a {kind}.",
+            f'topic "{topic}" is windowed, and cannot be materialized in a {store_type.kind}',
+            detail=NO_TTL if store_type.kind is StoreKind.KEY_VALUE else f"Its table is a {kind}.",
             hint="Leave the type of the store out.",
         )
 

@@ -45,18 +45,18 @@ class Callables:
             return tree_of(computation)
         if is_annotated(computation):
             return self.call(row_function(computation))
-        return tree_of(self.traced(computation))
+        return tree_of(self.trace_callable(computation))
 
     def columns(self, computation: Any) -> Mapping[str, Expression] | Expression:
         """The columns of a mapping, or the expression of a single value."""
         if callable(computation) and not isinstance(computation, Expr) and not is_annotated(computation):
-            computation = self.traced(computation)
+            computation = self.trace_callable(computation)
         if isinstance(computation, Mapping):
             return {name: self.expression(each) for name, each in computation.items()}
         return self.expression(computation)
 
-    def traced(self, function: Callable[..., Any]) -> Any:
-        """What a lambda returns for expressions; it takes a value, or a key and a value."""
+    def trace_callable(self, function: Callable[..., Any]) -> Any:
+        """The result of a lambda, called with expressions: with the value, or with the key and the value."""
         count = len(inspect.signature(function).parameters)
         if count not in (1, 2):
             raise TopologyError(f"a lambda takes a value, or a key and a value, not {count} arguments")

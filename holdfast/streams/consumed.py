@@ -39,7 +39,7 @@ class Consumed(Generic[K, V]):
         return Consumed(key_serde, value_serde)
 
     def with_timestamp(self, column: Expr[Any] | str, format: str | None = None) -> Self:
-        """Take the time of each record from a column: `col("taken_at")`. A text needs a `format` of Java."""
+        """Take the time of each record from a column: `col("taken_at")`. A STRING column needs a Java date format."""
         return replace(self, timestamp_column=_column_name(column), timestamp_format=format)
 
     def with_offset_reset(self, policy: OffsetReset | str) -> Self:

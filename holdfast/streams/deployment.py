@@ -32,7 +32,7 @@ class Deployment(Protocol):
 
 
 def deploy(topology: Topology, to: Deployment) -> None:
-    """Create what does not exist, and replace what has another definition; what is the same goes on as it is."""
+    """Create what does not exist, and replace what has another definition; unchanged objects keep running."""
     for statement in topology.statements:
         text = _text(statement, to)
         if text is not None:
@@ -41,7 +41,7 @@ def deploy(topology: Topology, to: Deployment) -> None:
 
 
 def log_notices(notices: Iterable[str]) -> None:
-    """What the user of a successful statement should know."""
+    """Log the warnings of a successful statement."""
     for notice in notices:
         log.warning("notice: %s", notice)
 

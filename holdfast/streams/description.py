@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
+from holdfast.client.stores.store_type import StoreKind
 from holdfast.sql.syntax.statements import ObjectKind
 from holdfast.streams.durations import span
 from holdfast.streams.nodes import Columns, TopologyNode
 
-KEY_VALUE = "key-value store"
 
-
-def described(application: str, nodes: Sequence[TopologyNode]) -> str:
+def describe(application: str, nodes: Sequence[TopologyNode]) -> str:
     """One paragraph per object, each after those that it reads."""
     paragraphs = ["\n".join(_lines(node, nodes)) for node in nodes]
     return "\n\n".join([f"Application: {application}", *paragraphs]) + "\n"
@@ -19,7 +18,7 @@ def _lines(node: TopologyNode, nodes: Sequence[TopologyNode]) -> Iterator[str]:
     yield f"{node.kind.title()}: {node.name} ({node.operation})"
     yield f"  rows: {_columns(node.key, node.values)}{_window(node)}"
     if node.kind is ObjectKind.TABLE:
-        yield f"  store: {store(node)}"
+        yield f"  store: {store_kind(node)}"
     if node.topic is not None:
         yield f"  topic: {node.topic} ({node.key_format.name} keys, {node.value_format.name} values)"
     for each in node.inputs:
@@ -31,11 +30,11 @@ def _lines(node: TopologyNode, nodes: Sequence[TopologyNode]) -> Iterator[str]:
         yield f"  {line}"
 
 
-def store(node: TopologyNode) -> str:
-    """The type of a table's store."""
+def store_kind(node: TopologyNode) -> StoreKind:
+    """The kind of a table's store."""
     if node.window is None:
-        return KEY_VALUE
-    return "session store" if node.window.size is None else "window store"
+        return StoreKind.KEY_VALUE
+    return StoreKind.SESSION if node.window.size is None else StoreKind.WINDOW
 
 
 def _window(node: TopologyNode) -> str:

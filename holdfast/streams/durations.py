@@ -4,27 +4,30 @@ from datetime import timedelta
 from typing import Any
 
 from holdfast.errors import TopologyError
+from holdfast.sql.literals.duration import span_text
 
 MILLISECOND = timedelta(milliseconds=1)
-UNITS = (
-    ("DAY", timedelta(days=1)),
-    ("HOUR", timedelta(hours=1)),
-    ("MINUTE", timedelta(minutes=1)),
-    ("SECOND", timedelta(seconds=1)),
-    ("MILLISECOND", MILLISECOND),
-)
+ZERO = timedelta(0)
 
 
 def positive(duration: Any, name: str) -> timedelta:
     """A duration of at least a millisecond; `name` is that of the argument."""
-    checked = not_negative(duration, name)
-    if not checked:
-        raise TopologyError(f"{name} must be positive, not zero", hint="It is at least one millisecond.")
+    checked = _whole(duration, name)
+    if checked <= ZERO:
+        found = f"{checked / MILLISECOND:g} ms" if checked else "zero"
+        raise TopologyError(f"{name} must be positive, not {found}", hint="It is at least one millisecond.")
     return checked
 
 
 def not_negative(duration: Any, name: str) -> timedelta:
-    """A duration in whole milliseconds."""
+    """A duration in whole milliseconds, which may be zero."""
+    checked = _whole(duration, name)
+    if checked < ZERO:
+        raise TopologyError(f"{name} must not be negative: {checked / MILLISECOND:g} ms")
+    return checked
+
+
+def _whole(duration: Any, name: str) -> timedelta:
     if duration is None:
         raise TopologyError(f"{name} is missing", hint=f"Write {name}=timedelta(minutes=5), for instance.")
     if not isinstance(duration, timedelta):
@@ -32,8 +35,6 @@ def not_negative(duration: Any, name: str) -> timedelta:
             f"{name} must be a timedelta, not {type(duration).__name__}",
             hint=f"Write {name}=timedelta(minutes=5), for instance.",
         )
-    if duration < timedelta(0):
-        raise TopologyError(f"{name} must be positive, not {duration / MILLISECOND:g} ms")
     if duration % MILLISECOND:
         raise TopologyError(f"{name} must be whole milliseconds, not {duration / MILLISECOND:g} ms")
     return duration
@@ -45,6 +46,4 @@ def millis(duration: timedelta) -> int:
 
 def span(duration: timedelta) -> str:
     """A duration in its greatest whole unit: `90 SECONDS`."""
-    unit, length = next((u for u in UNITS if not duration % u[1]), UNITS[-1])
-    count = duration // length if duration else 0
-    return f"{count} {unit if count == 1 else f'{unit}S'}" if duration else "0 SECONDS"
+    return span_text(millis(duration)) if duration else "0 SECONDS"

@@ -124,15 +124,15 @@ class Grouped(Generic[K, V]):
         *,
         single: bool,
     ) -> "KTable[Any, Any]":
-        stored = materialized or Materialized()
+        materialized = materialized or Materialized()
         relation = self.relation.with_functions(*functions)
-        name = stored.store_name or self.workspace.name("aggregate")
+        name = materialized.store_name or self.workspace.name("aggregate")
         results = tuple(
             Field(free_name(each, self.keys), relation.resolve(call), relation.type_of(call))
             for each, call in calls.items()
         )
-        if stored.store_retention is not None:
-            self._check_retention(name, stored.store_retention)
+        if materialized.store_retention is not None:
+            self._check_retention(name, materialized.store_retention)
         value_format = single_format(results[0].type) if single else row_format(relation.value_format, results)
         node = AggregateNode(
             name=name,
@@ -142,18 +142,18 @@ class Grouped(Generic[K, V]):
             key_format=key_format(self.keys) if self.keys != relation.key else relation.key_format,
             value_format=value_format,
             window=self.windows.key_window if self.windows is not None else None,
-            topic=name if stored.logged else None,
-            required=stored.store_name is not None,
+            topic=name if materialized.logged else None,
+            required=materialized.store_name is not None,
             relation=relation,
             group_by=self.keys,
             results=results,
             windows=self.windows,
-            retention=stored.store_retention,
+            retention=materialized.store_retention,
         )
-        _apply_serdes(node, stored)
+        _apply_serdes(node, materialized)
         self.workspace.add(node)
-        made: KTable[Any, Any] = self.workspace.table(self.workspace, TopologyRows.of(node))
-        return made
+        table: KTable[Any, Any] = self.workspace.table(self.workspace, TopologyRows.of(node))
+        return table
 
     def _check_retention(self, name: str, retention: timedelta) -> None:
         if self.windows is None:
@@ -202,9 +202,12 @@ def _over(call: Call, value: Expression) -> Call:
     return replace(call, arguments=(value,))
 
 
-def _apply_serdes(node: AggregateNode, stored: Materialized[Any, Any]) -> None:
+def _apply_serdes(node: AggregateNode, materialized: Materialized[Any, Any]) -> None:
     """The formats of the serdes, for the topic of a logged table."""
-    for serde, columns, side in ((stored.key_serde, node.key, "key"), (stored.value_serde, node.values, "value")):
+    for serde, columns, side in (
+        (materialized.key_serde, node.key, "key"),
+        (materialized.value_serde, node.values, "value"),
+    ):
         if serde is None:
             continue
         _check_serde(serde, [type_ for _, type_ in columns], node.name, side)

@@ -22,7 +22,7 @@ from holdfast.streams.topology_rows import (
     JoinInput,
     Scan,
     TopologyRows,
-    copied,
+    as_key_copies,
     free_name,
     key_format,
     row_format,
@@ -38,7 +38,7 @@ SYNTHETIC_KEY = "ROWKEY"
 
 def stream_join(
     workspace: Workspace,
-    word: str,
+    join_type: str,
     left: TopologyRows,
     right: TopologyRows,
     joiner: Any,
@@ -57,18 +57,18 @@ def stream_join(
             "a join with a table has no windows", detail="A record is joined with the row that the table has then."
         )
     within = "" if windows is None else windows.clause
-    return _join(workspace, word, left, right, joiner, on, within)
+    return _join(workspace, join_type, left, right, joiner, on, within)
 
 
 def table_join(
-    workspace: Workspace, word: str, left: TopologyRows, right: TopologyRows, joiner: Any, on: Any
+    workspace: Workspace, join_type: str, left: TopologyRows, right: TopologyRows, joiner: Any, on: Any
 ) -> TopologyRows:
     """The join of two tables, by their keys or by a column that names the key of the right one."""
-    return _join(workspace, word, left, right, joiner, on, "")
+    return _join(workspace, join_type, left, right, joiner, on, "")
 
 
 def _join(
-    workspace: Workspace, word: str, left: TopologyRows, right: TopologyRows, joiner: Any, on: Any, within: str
+    workspace: Workspace, join_type: str, left: TopologyRows, right: TopologyRows, joiner: Any, on: Any, within: str
 ) -> TopologyRows:
     if len(right.key) != 1:
         raise TopologyError("only relations with a key of one column can be joined", hint="Change the key before.")
@@ -76,8 +76,8 @@ def _join(
     callables = Callables(left)
     condition = callables.expression(on) if on is not None else ColumnRef(_only_key(left).name)
     left = callables.with_functions()
-    # Rows that are filtered and projected only are joined by the same query; a full join needs them as they are.
-    folded = isinstance(left.input, Scan) and word != FULL
+    # A filtered or projected left side is folded into the join's query, except in a full join.
+    folded = isinstance(left.input, Scan) and join_type != FULL
     if not folded:
         left = TopologyRows.of(workspace.node(left))
     left_node = left.input.nodes[0]
@@ -89,15 +89,15 @@ def _join(
         key = tuple(replace(each, expression=_qualified(each.expression, LEFT)) for each in left.key)
     else:
         name = free_name(left.key[0].name if left.key else KEY, values)
-        key = (Field(name, _joined_key(word, left_key, right_key), left.type_of(condition)),)
+        key = (Field(name, _joined_key(join_type, left_key, right_key), left.type_of(condition)),)
     fields = tuple(replace(each, expression=_over_sides(each.expression, left, right)) for each in values)
     return TopologyRows(
         kind=left.kind,
         input=JoinInput(
-            word=word, left=left_node, right=right_node, left_key=left_key, right_key=right_key, within=within
+            join_type=join_type, left=left_node, right=right_node, left_key=left_key, right_key=right_key, within=within
         ),
         key=key,
-        values=copied(fields, key),
+        values=as_key_copies(fields, key),
         key_format=left.key_format if foreign or on is None else key_format(key),
         value_format=single_format(fields[0].type) if single else row_format(left.value_format, fields),
         where=None if left.where is None else _qualified(left.where, LEFT),
@@ -114,9 +114,9 @@ def _only_key(left: TopologyRows) -> Field:
     return left.key[0]
 
 
-def _joined_key(word: str, left: Expression, right: ColumnRef) -> Expression:
+def _joined_key(join_type: str, left: Expression, right: ColumnRef) -> Expression:
     """The key of the result: either side, as they are equal; of a full join, a column of its own."""
-    if word == FULL:
+    if join_type == FULL:
         return ColumnRef(SYNTHETIC_KEY)
     return left if isinstance(left, ColumnRef) else right
 
@@ -131,7 +131,7 @@ def _values(
     elif is_annotated(joiner):
         function = row_function(joiner)
         functions = (function,)
-        result = _called(function, left, right)
+        result = _call(function, left, right)
     else:
         sides = (
             row(side, side.values, single=side.is_single, qualifier=alias)
@@ -161,7 +161,7 @@ def _both(left: TopologyRows, right: TopologyRows) -> Mapping[str, Any]:
     return found
 
 
-def _called(function: PythonFunction, left: TopologyRows, right: TopologyRows) -> Expr[Any]:
+def _call(function: PythonFunction, left: TopologyRows, right: TopologyRows) -> Expr[Any]:
     """The call of a function with both values, each of one column."""
     if len(function.parameters) != 2 or not (left.is_single and right.is_single):
         raise TopologyError(
@@ -188,7 +188,7 @@ def _over_sides(expression: Expression, left: TopologyRows, right: TopologyRows)
 
     def change(node: Expression) -> Expression | None:
         match node:
-            case ColumnRef(qualifier="R"):
+            case ColumnRef(qualifier=qualifier) if qualifier == RIGHT:
                 return node
             case ColumnRef(name, qualifier) if qualifier == LEFT or any(each.name == name for each in left.values):
                 return _qualified(left.field(name).expression, LEFT)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from holdfast.names import literal, quote
+from holdfast.runtime.serdes.delimited.dialect import NAMED
 from holdfast.sql.syntax.statements import ObjectKind
 from holdfast.streams.consumed import OffsetReset
 from holdfast.streams.durations import span
@@ -15,6 +16,7 @@ from holdfast.types import SqlType
 
 Columns = tuple[tuple[str, SqlType], ...]
 """Names and types."""
+DELIMITER_NAMES = {character: name for name, character in NAMED.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def with_properties(
     for side, format_ in (("KEY", key_format), ("VALUE", value_format)):
         found.append(f"{side}_FORMAT='{format_.name}'")
         if format_.delimiter is not None:
-            found.append(f"{side}_DELIMITER={literal(_delimiter(format_.delimiter))}")
+            found.append(f"{side}_DELIMITER={literal(DELIMITER_NAMES.get(format_.delimiter, format_.delimiter))}")
     if len(values) == 1 and not value_format.wraps and value_format.name == "JSON":
         found.append("WRAP_SINGLE_VALUE=FALSE")
     if partitions is not None:
@@ -133,7 +135,3 @@ def with_properties(
 
 def reset_property(reset: OffsetReset | None) -> Mapping[str, str]:
     return {} if reset is None else {"auto.offset.reset": reset.value}
-
-
-def _delimiter(delimiter: str) -> str:
-    return {" ": "SPACE", "\t": "TAB"}.get(delimiter, delimiter)

@@ -7,11 +7,11 @@ from holdfast.explain.graph import EdgeKind, Graph, GraphEdge, GraphNode, NodeKi
 from holdfast.explain.layers import lay_out_layers
 from holdfast.explain.svg import svg
 from holdfast.sql.syntax.statements import ObjectKind
-from holdfast.streams.description import store
+from holdfast.streams.description import store_kind
 from holdfast.streams.nodes import TopicNode, TopologyNode
 
 
-def drawn(application: str, nodes: Sequence[TopologyNode]) -> str:
+def draw(application: str, nodes: Sequence[TopologyNode]) -> str:
     """A drawing of the objects, as SVG."""
     graph = Graph(f"Application {application}", f"{len(nodes)} objects", "\n".join(n.statement.text for n in nodes))
     for node in nodes:
@@ -35,7 +35,9 @@ def _nodes(node: TopologyNode) -> Iterator[GraphNode]:
         yield topic
     if node.kind is ObjectKind.TABLE:
         of = (("Of", node.name),)
-        yield GraphNode(id=f"{node.name}/store", kind=NodeKind.STATE, title=store(node), name=node.name, details=of)
+        yield GraphNode(
+            id=f"{node.name}/store", kind=NodeKind.STATE, title=store_kind(node), name=node.name, details=of
+        )
 
 
 def _edges(node: TopologyNode) -> Iterator[GraphEdge]:

@@ -79,7 +79,10 @@ def row_function(function: Callable[..., Any]) -> PythonFunction:
     parameters = [(each, hints.get(each)) for each in _parameters(function)]
     columnar = [get_origin(hint) is Columnar for _, hint in parameters]
     if any(columnar) and not all(columnar):
-        raise TopologyError(f"function {name} has both columns and values as arguments", hint="Annotate all alike.")
+        raise TopologyError(
+            f"function {name} has both columns and values as arguments",
+            hint="Annotate all arguments with Columnar, or none.",
+        )
     node = _node(function, ast.FunctionDef, name)
     imports = _imports(function)
 

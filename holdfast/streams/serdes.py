@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 KAFKA_TYPES = (Scalar.STRING, Scalar.INTEGER, Scalar.BIGINT, Scalar.DOUBLE, Scalar.BYTES)
 """The types that Kafka's own serializers write."""
 NAMELESS = ""
-"""The name of a column that its place decides: `key` or `value`."""
+"""Placeholder for the default name, `key` or `value`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class KStream(Generic[K, V]):
     def map_values(self, mapper: Callable[..., W]) -> "KStream[K, W]": ...
     def map_values(self, mapper: Any) -> "KStream[K, Any]":
         """The records with other values: a mapping of column names to expressions, or one expression."""
-        return self._stream(mapped(self._relation, mapper))
+        return self._stream(map_values(self._relation, mapper))
 
     def select_key(self, key: Any) -> "KStream[Any, V]":
         """The records with another key: an expression, or a mapping for a key of several columns."""
@@ -113,9 +113,9 @@ class KStream(Generic[K, V]):
         """Pairs of records of two streams, and the records of each without a match."""
         return self._join("FULL OUTER JOIN", other, joiner, windows, None)
 
-    def _join(self, word: str, other: Any, joiner: Any, windows: JoinWindows | None, on: Any) -> "KStream[K, Any]":
+    def _join(self, join_type: str, other: Any, joiner: Any, windows: JoinWindows | None, on: Any) -> "KStream[K, Any]":
         left, right = self._relation, other._relation
-        return self._stream(joins.stream_join(self._workspace, word, left, right, joiner, windows, on))
+        return self._stream(joins.stream_join(self._workspace, join_type, left, right, joiner, windows, on))
 
     # -- results
 
@@ -127,7 +127,7 @@ class KStream(Generic[K, V]):
         return self._workspace.node(self._relation)
 
 
-def mapped(relation: TopologyRows, mapper: Any) -> TopologyRows:
+def map_values(relation: TopologyRows, mapper: Any) -> TopologyRows:
     """The relation with other values."""
     callables = Callables(relation)
     columns = callables.columns(mapper)

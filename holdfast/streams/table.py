@@ -15,7 +15,7 @@ from holdfast.streams.nodes import TopologyNode
 from holdfast.streams.produced import Produced
 from holdfast.streams.query_nodes import AggregateNode
 from holdfast.streams.serdes import Row
-from holdfast.streams.stream import KStream, Predicate, key_columns, mapped
+from holdfast.streams.stream import KStream, Predicate, key_columns, map_values
 from holdfast.streams.topology_rows import TopologyRows
 from holdfast.streams.windows import Suppressed
 from holdfast.streams.workspace import Workspace
@@ -75,7 +75,7 @@ class KTable(Generic[K, V]):
     def map_values(self, mapper: Callable[..., W], materialized: Store | None = None) -> "KTable[K, W]": ...
     def map_values(self, mapper: Any, materialized: Store | None = None) -> "KTable[K, Any]":
         """The rows with other values: a mapping of column names to expressions, or one expression."""
-        return self._table(mapped(self._relation, mapper), materialized)
+        return self._table(map_values(self._relation, mapper), materialized)
 
     # -- groups and joins
 
@@ -105,9 +105,9 @@ class KTable(Generic[K, V]):
         return self._join("FULL OUTER JOIN", other, joiner, materialized, None)
 
     def _join(
-        self, word: str, other: "KTable[Any, J]", joiner: Any, materialized: Store | None, on: Any
+        self, join_type: str, other: "KTable[Any, J]", joiner: Any, materialized: Store | None, on: Any
     ) -> "KTable[K, Any]":
-        joined = joins.table_join(self._workspace, word, self._relation, other._relation, joiner, on)
+        joined = joins.table_join(self._workspace, join_type, self._relation, other._relation, joiner, on)
         return self._table(joined, materialized)
 
     # -- windows

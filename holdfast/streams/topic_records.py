@@ -7,7 +7,7 @@ import struct
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -15,21 +15,19 @@ import pyarrow as pa
 
 from holdfast import types as sql
 from holdfast.catalog.objects import CatalogObject, Table
-from holdfast.client.stores.windowed import Window, Windowed
+from holdfast.client.stores.windowed import EPOCH, Window, Windowed
 from holdfast.errors import TopologyError
 from holdfast.runtime import physical_columns as physical
 from holdfast.runtime.expressions.physical import arrow_type
 from holdfast.runtime.plan.formats import FormatInfo
-from holdfast.runtime.plan.optional import value_of
 from holdfast.runtime.plan.windows import WindowTopic
+from holdfast.runtime.serdes.delimited.dialect import delimiter
 from holdfast.runtime.serdes.encoder import Encoder
 from holdfast.runtime.serdes.side import value_is_unwrapped
-from holdfast.runtime.serdes.window_bytes import KeyLayout
+from holdfast.runtime.serdes.window_bytes import WindowedKeyCodec
 from holdfast.runtime.store.port import SqlReader
 from holdfast.testing.wire import PACKED, WireRecord
 from holdfast.types import Column, SqlType
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ class TopicCodec:
         schema, formats = self.of.schema, self.of.formats
         raw, window = record.key, None
         if self.of.window is not None:
-            parts = KeyLayout(self.of.window, self._layout).decode(raw)
+            parts = WindowedKeyCodec(self.of.window, self._layout).decode(raw)
             if parts is not None:
                 raw, window = parts.key, Window(parts.start, parts.end)
         single = len(schema.key) == 1
@@ -166,10 +164,7 @@ def _read(raw: bytes, columns: Sequence[Column], info: FormatInfo, bare: bool) -
                 return _from_json(found, columns[0].type)
             return {column.name: _from_json(found.get(column.name), column.type) for column in columns}
         case "DELIMITED":
-            options = value_of(info.properties)
-            delimiter = (value_of(options.delimiter) if options is not None else None) or ","
-            named = {"SPACE": " ", "TAB": "\t"}.get(delimiter, delimiter)
-            (line,) = csv.reader(io.StringIO(raw.decode()), delimiter=named)
+            (line,) = csv.reader(io.StringIO(raw.decode()), delimiter=delimiter(info))
             row = {c.name: _from_text(text, c.type) for c, text in zip(columns, line, strict=True)}
             return row[columns[0].name] if bare else row
         case other:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.streams.description import described
+from holdfast.streams.description import describe
 from holdfast.streams.nodes import TopologyNode, TopologyStatement
-from holdfast.streams.picture import drawn
+from holdfast.streams.picture import draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Topology:
 
     def describe(self) -> str:
         """The objects with their inputs, topics and stores, and the statement of each."""
-        return described(self.application_id, self.created)
+        return describe(self.application_id, self.created)
 
     def picture(self) -> str:
         """A drawing of the objects and topics, as SVG."""
-        return drawn(self.application_id, self.created)
+        return draw(self.application_id, self.created)

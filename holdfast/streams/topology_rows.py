@@ -56,9 +56,9 @@ class Scan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinInput:
-    """Pairs of rows of two objects, which are called L and R. `clause` is the word and the window of the join."""
+    """Pairs of rows of two objects, which are called L and R. `within` is the window of a join of streams."""
 
-    word: str
+    join_type: str
     left: TopologyNode
     right: TopologyNode
     left_key: Expression
@@ -72,7 +72,7 @@ class JoinInput:
     @property
     def text(self) -> str:
         condition = f"{format_expression(self.left_key)} = {format_expression(self.right_key)}"
-        sides = f"{quote(self.left.name)} AS {LEFT} {self.word} {quote(self.right.name)} AS {RIGHT}"
+        sides = f"{quote(self.left.name)} AS {LEFT} {self.join_type} {quote(self.right.name)} AS {RIGHT}"
         return f"{sides}{self.within} ON {condition}"
 
 
@@ -189,7 +189,7 @@ class TopologyRows:
     def with_key(self, columns: Sequence[tuple[str, Expression]]) -> "TopologyRows":
         """The rows with another key."""
         fields = self.key_fields(columns)
-        values = copied(self.values, fields)
+        values = as_key_copies(self.values, fields)
         return replace(self, key=fields, values=values, key_format=key_format(fields), partitioned=True)
 
     def key_fields(self, columns: Sequence[tuple[str, Expression]]) -> tuple[Field, ...]:
@@ -229,7 +229,7 @@ class TopologyRows:
         return [] if self.where is None else [f"WHERE {format_expression(self.where)}"]
 
 
-def copied(values: Iterable[Field], key: Iterable[Field]) -> tuple[Field, ...]:
+def as_key_copies(values: Iterable[Field], key: Iterable[Field]) -> tuple[Field, ...]:
     """The values, with copies of those that are also the key: each column of the input is selected once."""
     keys = [each.expression for each in key]
     return tuple(

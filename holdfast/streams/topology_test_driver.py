@@ -2,7 +2,7 @@
 
 import atexit
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import cache
@@ -40,11 +40,12 @@ class TopologyTestDriver:
         from holdfast.testing.database import Database
 
         self._database = Database(engine or shared_engine(), {})
+        self._deployment = _TestDeployment(self._database)
         self._fetched: dict[str, int] = defaultdict(int)
         """How many of a topic's records were fetched from the database."""
         self._unread: dict[str, deque[WireRecord]] = defaultdict(deque)
         try:
-            deploy(self.topology, _TestDeployment(self._database))
+            deploy(self.topology, self._deployment)
         except BaseException:
             self.close()
             raise
@@ -85,7 +86,7 @@ class TopologyTestDriver:
 
     def store(self, name: str, type_: StoreType[S], *, as_of: Moment | None = None) -> S:
         """A named table as a read-only store."""
-        return open_store(_TestDeployment(self._database).reader, name, type_, as_of)
+        return open_store(self._deployment.reader, name, type_, as_of)
 
     def _take(self, topic: str, most: int | None = None) -> list[TopicRecord]:
         """Read the next records: all, or at most `most`."""
@@ -117,15 +118,9 @@ class _TestDeployment(EmbeddedDeployment):
         super().__init__(database.service)
         self._database = database
 
-    def execute(self, text: str, properties: Any) -> None:
-        before = dict(self._database.properties)
-        self._database.properties.update(properties)
-        try:
-            for parsed in statements(text, lambda: self._database.catalog.types):
-                self._database.execute(parsed)
-        finally:
-            self._database.properties.clear()
-            self._database.properties.update(before)
+    def execute(self, text: str, properties: Mapping[str, str]) -> None:
+        for parsed in statements(text, lambda: self._database.catalog.types):
+            self._database.execute(parsed, properties)
 
 
 @cache

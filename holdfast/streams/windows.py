@@ -4,8 +4,14 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import NoReturn, Self
 
+from holdfast.client.stores.store_type import StoreKind
 from holdfast.errors import NotSupported, TopologyError
-from holdfast.streams.durations import millis, not_negative, positive, span
+from holdfast.streams.durations import ZERO, millis, not_negative, positive, span
+
+_STORES = {
+    "size": (StoreKind.WINDOW, "its window size"),
+    "gap": (StoreKind.SESSION, "the session inactivity gap"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +64,7 @@ class TimeWindows:
         return f"WINDOW {kind} (SIZE {span(self.size)}{advance}{_options(retention, self.grace_period)})"
 
     def check_retention(self, store: str, retention: timedelta) -> None:
-        grace = self.grace_period or timedelta(0)
-        if retention < self.size + grace:
-            raise TopologyError(
-                f"The retention period of the window store {store} must be no smaller than its window size plus the "
-                f"grace period. Got size=[{millis(self.size)}], grace=[{millis(grace)}], "
-                f"retention=[{millis(retention)}]"
-            )
+        check_window_retention(store, self.size, self.grace_period or ZERO, retention)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,7 @@ class SessionWindows:
         return f"WINDOW SESSION ({span(self.gap)}{_options(retention, self.grace_period)})"
 
     def check_retention(self, store: str, retention: timedelta) -> None:
-        grace = self.grace_period or timedelta(0)
-        if retention < self.gap + grace:
-            raise TopologyError(
-                f"The retention period of the session store {store} must be no smaller than the session inactivity gap "
-                f"plus the grace period. Got gap=[{millis(self.gap)}], grace=[{millis(grace)}], "
-                f"retention=[{millis(retention)}]"
-            )
+        _check_retention(store, "gap", self.gap, self.grace_period or ZERO, retention)
 
 
 class SlidingWindows:
@@ -164,6 +158,24 @@ class Suppressed:
         )
 
 
+def check_window_retention(store: str, size: timedelta, grace: timedelta, retention: timedelta) -> None:
+    """Refuse a retention that drops time windows while they accept records."""
+    _check_retention(store, "size", size, grace, retention)
+
+
+def _check_retention(store: str, name: str, length: timedelta, grace: timedelta, retention: timedelta) -> None:
+    """`name` is that of the length in Kafka Streams: `size`, or `gap` of sessions."""
+    least = length + grace
+    if retention >= least:
+        return
+    kind, text = _STORES[name]
+    raise TopologyError(
+        f"The retention period of the {kind} {store} must be no smaller than {text} plus the grace period. "
+        f"Got {name}=[{millis(length)}], grace=[{millis(grace)}], retention=[{millis(retention)}]",
+        hint=f"Write with_retention(timedelta(…)) of at least {millis(least)} ms.",
+    )
+
+
 def _options(retention: timedelta | None, grace: timedelta | None) -> str:
-    kept = "" if retention is None else f", RETENTION {span(retention)}"
-    return kept + ("" if grace is None else f", GRACE PERIOD {span(grace)}")
+    retained = "" if retention is None else f", RETENTION {span(retention)}"
+    return retained + ("" if grace is None else f", GRACE PERIOD {span(grace)}")

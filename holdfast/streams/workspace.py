@@ -51,20 +51,20 @@ class Workspace:
                 existing.topic = existing.name
             return existing
         key, values = relation.columns
-        own = name or self.name("join" if len(relation.input.nodes) > 1 else "select")
-        made = QueryNode(
-            name=own,
+        node_name = name or self.name("join" if len(relation.input.nodes) > 1 else "select")
+        node = QueryNode(
+            name=node_name,
             kind=relation.kind,
             key=key,
             values=values,
             key_format=relation.key_format,
             value_format=relation.value_format,
             window=relation.window,
-            topic=own if topic or relation.kind is ObjectKind.STREAM else None,
+            topic=node_name if topic or relation.kind is ObjectKind.STREAM else None,
             required=required,
             relation=relation,
         )
-        return self.add(made)
+        return self.add(node)
 
     def changes(self, table: TopologyNode) -> TopologyNode:
         """The changes of a table as a stream: over its topic, which a table of a query gets for it."""
@@ -101,9 +101,9 @@ class Workspace:
             node.value_format = produced.value_serde.format
 
     def _sink(self, relation: TopologyRows, name: str) -> QueryNode:
-        made = self.node(relation, name=name)
-        assert isinstance(made, QueryNode)
-        return made
+        node = self.node(relation, name=name)
+        assert isinstance(node, QueryNode)
+        return node
 
     def _format(self, serde: Serde[Any], node: TopologyNode) -> DeclaredFormat:
         window = node.window

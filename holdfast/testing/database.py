@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.app import Service
-from holdfast.catalog.objects import Table
+from holdfast.catalog.objects import NO_PROPERTIES, Table
 from holdfast.catalog.snapshot import Catalog
 from holdfast.config import Settings
 from holdfast.coordinator.intervals import Intervals
@@ -97,9 +97,12 @@ class Database:
 
     # -- statements ----------------------------------------------------------------------------------
 
-    def execute(self, parsed: ParsedStatement) -> PullResult | PushQuery | None:
-        """Run a statement; a SELECT returns its result."""
-        bound = bind(parsed.statement, self.catalog, self.properties)
+    def execute(
+        self, parsed: ParsedStatement, properties: Mapping[str, str] = NO_PROPERTIES
+    ) -> PullResult | PushQuery | None:
+        """Run a statement, with `properties` besides those that were SET; a SELECT returns its result."""
+        properties = {**self.properties, **properties}
+        bound = bind(parsed.statement, self.catalog, properties)
         match bound:
             case SetProperty(name=name, value=value):
                 self.properties[name] = value
@@ -111,11 +114,11 @@ class Database:
             case BoundSelect(kind=SelectKind.PULL) | BoundRead():
                 return self._service.pull(bound)
             case BoundSelect():
-                return self._service.push(bound, self.properties)
+                return self._service.push(bound, properties)
             case _:
                 if isinstance(bound, BoundCreateSource) and bound.target.topic is not None:
                     self._create_topic(bound.target.topic, bound.target.topic_settings.partitions)
-                self._service.execute(parsed, self.properties)
+                self._service.execute(parsed, properties)
                 self._add_wires()
                 self._run()
         return None

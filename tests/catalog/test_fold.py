@@ -15,7 +15,14 @@ from holdfast.catalog.objects import QueryState, Stream, Table, TopicSettings
 from holdfast.catalog.snapshot import EMPTY, Catalog
 from holdfast.errors import BindError
 from holdfast.names import StoreId
-from holdfast.runtime.plan.windows import Duration, OutputRefinement, WindowInfo, WindowStore, WindowTopic, WindowType
+from holdfast.runtime.plan.windows import (
+    Duration,
+    OutputRefinement,
+    WindowInfo,
+    WindowStoreSettings,
+    WindowTopic,
+    WindowType,
+)
 from holdfast.types import Column, Role, Scalar, Schema
 
 FORMATS: dict[str, Any] = {"keyFormat": {"format": "KAFKA"}, "valueFormat": {"format": "JSON"}}
@@ -160,7 +167,7 @@ def test_a_windowed_table_of_older_plans_retains_all_windows_and_a_new_one_what_
     assert table.window_store is None
     newer = create("T", kind="WindowedTable", windowInfo=session, windowTopic="CHANGELOG", retention=90)
     (table,) = fold([command(newer)]).tables
-    assert table.window_store == WindowStore(topic=WindowTopic.CHANGELOG, retention=Duration(Decimal(90)))
+    assert table.window_store == WindowStoreSettings(topic=WindowTopic.CHANGELOG, retention=Duration(Decimal(90)))
     assert not table.derived
 
 

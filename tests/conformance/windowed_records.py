@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowTopic, WindowType
-from holdfast.runtime.serdes.window_bytes import KeyLayout, WindowBytes
+from holdfast.runtime.serdes.window_bytes import WindowBytes, WindowedKeyCodec
 from holdfast.types import Scalar
 
 FILE = Path("kafka_streams") / "windowed.json"
@@ -41,7 +41,7 @@ class WindowedTopic:
     """A topic of the file, how to read it, and the windows that its application's store had at the end."""
 
     name: str
-    layout: KeyLayout
+    layout: WindowedKeyCodec
     retention_ms: int
     value_type: Scalar
     records: Sequence[StoredRecord]
@@ -85,7 +85,7 @@ def read_topics(conformance: Path) -> Iterator[WindowedTopic]:
         window = document["windows"][window_name]
         yield WindowedTopic(
             name,
-            KeyLayout(window_info(window), TOPICS[kind]),
+            WindowedKeyCodec(window_info(window), TOPICS[kind]),
             window["retention_ms"],
             TYPES[window["value"].split()[0]],
             [stored_record(record) for record in records],

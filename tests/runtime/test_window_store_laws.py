@@ -17,7 +17,7 @@ from holdfast.coordinator.intervals import Intervals
 from holdfast.errors import UnreadableTime
 from holdfast.names import CollectionId
 from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowTopic, WindowType
-from holdfast.runtime.serdes.window_bytes import KeyLayout, WindowBytes
+from holdfast.runtime.serdes.window_bytes import WindowBytes, WindowedKeyCodec
 from holdfast.runtime.store.port import Time
 from holdfast.sql.bind.statement import bind
 from holdfast.sql.read.select import BoundSelect
@@ -41,9 +41,9 @@ CREATE TABLE totals WITH (VALUE_FORMAT='JSON') AS SELECT WINDOWSTART AS started,
 """
 TIME = Duration(Decimal("0.01"))
 LAYOUTS = {
-    "tumbling": KeyLayout(WindowInfo(type=WindowType.TUMBLING, size=TIME)),
-    "logged": KeyLayout(WindowInfo(type=WindowType.HOPPING, size=TIME), WindowTopic.CHANGELOG),
-    "visits": KeyLayout(WindowInfo(type=WindowType.SESSION)),
+    "tumbling": WindowedKeyCodec(WindowInfo(type=WindowType.TUMBLING, size=TIME)),
+    "logged": WindowedKeyCodec(WindowInfo(type=WindowType.HOPPING, size=TIME), WindowTopic.CHANGELOG),
+    "visits": WindowedKeyCodec(WindowInfo(type=WindowType.SESSION)),
 }
 PARTITIONS = {b"a": 0, b"ab": 0, b"c": 1}
 SHORT = Intervals(settle=0.0, window_ms=1)

@@ -8,7 +8,7 @@ from holdfast.catalog.objects import TopicSettings
 from holdfast.runtime.expressions.text import format_expression
 from holdfast.runtime.plan.formats import SerdeFeature, TimestampColumn
 from holdfast.runtime.plan.optional import ABSENT
-from holdfast.runtime.plan.windows import Duration, WindowStore, WindowTopic
+from holdfast.runtime.plan.windows import Duration, WindowStoreSettings, WindowTopic
 from holdfast.sql.bind.create_as import BoundCreateAs
 from holdfast.sql.bind.create_source import BoundCreateSource
 from holdfast.sql.bind.drop import BoundDrop
@@ -132,7 +132,7 @@ def test_a_windowed_table_retains_its_windows_for_their_size_and_a_day_or_as_it_
         f"CREATE SOURCE TABLE t (a INT PRIMARY KEY, b INT) WITH (KAFKA_TOPIC='t', FORMAT='JSON', {properties})"
     )
     assert isinstance(create, BoundCreateSource)
-    assert create.target.window_store == WindowStore(topic=topic, retention=Duration.of(retention))
+    assert create.target.window_store == WindowStoreSettings(topic=topic, retention=Duration.of(retention))
 
 
 def test_formats_can_come_from_the_session():

@@ -1,22 +1,34 @@
 """Reads tables of a server with the Python client."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from typing import Any, Protocol
 
-from holdfast.client.session import Properties
+from holdfast.client.entities import Entities
+from holdfast.client.response import Row
+from holdfast.client.session import Properties, Request, Session
 from holdfast.client.stores.port import StoreSchema
 from holdfast.errors import HoldfastError, WrongObjectKind
 from holdfast.names import quote
 
-if TYPE_CHECKING:
-    from holdfast.client.client import Client
+
+class StoreClient(Protocol):
+    """What a store needs of a client."""
+
+    @property
+    def session(self) -> Session: ...
+
+    def execute(self, text: str) -> Entities: ...
+
+    def stream(self, text: str, properties: Properties | None) -> AbstractContextManager[Iterator[Row]]: ...
+
+    def send(self, request: Request) -> Any: ...
 
 
 class ClientReader:
     """Reads tables over HTTP; rows are read from the connection as they are used."""
 
-    def __init__(self, client: "Client", properties: Properties | None = None) -> None:
+    def __init__(self, client: StoreClient, properties: Properties | None = None) -> None:
         self._client, self._properties = client, properties
 
     def schema(self, name: str) -> StoreSchema:
@@ -51,7 +63,7 @@ class ClientReader:
 class HttpRows:
     """The rows of a query as they arrive."""
 
-    def __init__(self, client: "Client", sql: str, properties: Properties | None) -> None:
+    def __init__(self, client: StoreClient, sql: str, properties: Properties | None) -> None:
         self._open = ExitStack()
         self._stream = self._open.enter_context(client.stream(sql, properties))
 

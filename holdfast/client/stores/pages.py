@@ -92,14 +92,14 @@ def _read(reader: StoreReader, query: OrderedQuery, size: int) -> Generator[Row]
 
 def _pages(reader: StoreReader, query: OrderedQuery, size: int) -> Generator[Row]:
     """All rows, in pages that become smaller when one is too large for the database."""
-    rest, given = query, 0
+    rest, returned = query, 0
     while True:
         page = _page(reader, rest.text(size), may_fail=size > 1)
         if page is None:
             size = max(1, size // 4)
             continue
         yield from page
-        given += len(page)
+        returned += len(page)
         if len(page) < size:
             return
         # The transaction has its time from now on.
@@ -108,7 +108,7 @@ def _pages(reader: StoreReader, query: OrderedQuery, size: int) -> Generator[Row
             rest = query.after(page[-1])
         except TypeMismatch:
             with closing(reader.rows(query.text(None))) as rows:
-                yield from islice(rows, given, None)
+                yield from islice(rows, returned, None)
             return
 
 

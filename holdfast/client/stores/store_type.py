@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Generic, TypeVar, overload
 
 from holdfast.client.stores.key_value_store import ReadOnlyKeyValueStore
@@ -16,12 +17,24 @@ S = TypeVar("S")
 K = TypeVar("K")
 V = TypeVar("V")
 
-KEY_VALUE, WINDOW, SESSION = "key-value store", "window store", "session store"
-CALLS = {KEY_VALUE: "key_value_store()", WINDOW: "window_store()", SESSION: "session_store()"}
+
+class StoreKind(StrEnum):
+    """The three kinds of stores, as errors and descriptions call them."""
+
+    KEY_VALUE = "key-value store"
+    WINDOW = "window store"
+    SESSION = "session store"
+
+
+CALLS = {
+    StoreKind.KEY_VALUE: "key_value_store()",
+    StoreKind.WINDOW: "window_store()",
+    StoreKind.SESSION: "session_store()",
+}
 ROWS = {
-    KEY_VALUE: "It has one row per key, without a window.",
-    WINDOW: "It has one row per key and time window.",
-    SESSION: "It has one row per key and session.",
+    StoreKind.KEY_VALUE: "It has one row per key, without a window.",
+    StoreKind.WINDOW: "It has one row per key and time window.",
+    StoreKind.SESSION: "It has one row per key and session.",
 }
 
 
@@ -29,7 +42,7 @@ ROWS = {
 class StoreType(Generic[S]):
     """The type of a store, and the class of its values."""
 
-    kind: str
+    kind: StoreKind
     store: Callable[[TableView[Any, Any]], S]
     value_type: Any = None
 
@@ -40,7 +53,7 @@ def key_value_store() -> StoreType[ReadOnlyKeyValueStore[Any, Any]]: ...
 def key_value_store(key: type[K], value: type[V]) -> StoreType[ReadOnlyKeyValueStore[K, V]]: ...
 def key_value_store(key: Any = None, value: Any = None) -> StoreType[Any]:  # noqa: ARG001
     """A store with one value per key. With a dataclass as `value`, values are its objects."""
-    return StoreType(KEY_VALUE, ReadOnlyKeyValueStore, value)
+    return StoreType(StoreKind.KEY_VALUE, ReadOnlyKeyValueStore, value)
 
 
 @overload
@@ -49,7 +62,7 @@ def window_store() -> StoreType[ReadOnlyWindowStore[Any, Any]]: ...
 def window_store(key: type[K], value: type[V]) -> StoreType[ReadOnlyWindowStore[K, V]]: ...
 def window_store(key: Any = None, value: Any = None) -> StoreType[Any]:  # noqa: ARG001
     """A store with one value per key and time window. With a dataclass as `value`, values are its objects."""
-    return StoreType(WINDOW, ReadOnlyWindowStore, value)
+    return StoreType(StoreKind.WINDOW, ReadOnlyWindowStore, value)
 
 
 @overload
@@ -58,7 +71,7 @@ def session_store() -> StoreType[ReadOnlySessionStore[Any, Any]]: ...
 def session_store(key: type[K], value: type[V]) -> StoreType[ReadOnlySessionStore[K, V]]: ...
 def session_store(key: Any = None, value: Any = None) -> StoreType[Any]:  # noqa: ARG001
     """A store with one value per key and session. With a dataclass as `value`, values are its objects."""
-    return StoreType(SESSION, ReadOnlySessionStore, value)
+    return StoreType(StoreKind.SESSION, ReadOnlySessionStore, value)
 
 
 def open_store(reader: StoreReader, name: str, type_: StoreType[S], as_of: Moment | None = None) -> S:
@@ -67,13 +80,13 @@ def open_store(reader: StoreReader, name: str, type_: StoreType[S], as_of: Momen
     kind = _kind(schema)
     if kind != type_.kind:
         raise WrongObjectKind(
-            f'"{name}" is a {kind}, not a {type_.kind}', detail=ROWS[kind], hint=f"Ask for it with {CALLS[kind]}."
+            f'"{name}" is a {kind}, not a {type_.kind}', detail=ROWS[kind], hint=f"Open it with {CALLS[kind]}."
         )
     view: TableView[Any, Any] = TableView(reader, schema, type_.value_type)
     return type_.store(view.as_of(as_of))
 
 
-def _kind(schema: StoreSchema) -> str:
+def _kind(schema: StoreSchema) -> StoreKind:
     if schema.window is None:
-        return KEY_VALUE
-    return SESSION if schema.is_session else WINDOW
+        return StoreKind.KEY_VALUE
+    return StoreKind.SESSION if schema.is_session else StoreKind.WINDOW

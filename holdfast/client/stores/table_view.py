@@ -134,8 +134,8 @@ class TableView(Generic[K, V]):
         if is_dataclass(kind):
             own = {field.name.upper(): field.name for field in fields(kind)}
             named = {own.get(name.upper(), name): cell for name, cell in zip(names, cells, strict=True)}
-            made: V = kind(**named)  # type: ignore[operator, assignment]
-            return made
+            value: V = kind(**named)  # type: ignore[operator, assignment]
+            return value
         if len(cells) == 1 and not _is_mapping(kind):
             return cells[0]  # type: ignore[no-any-return]
         return dict(zip(names, cells, strict=True))  # type: ignore[return-value]

@@ -9,7 +9,7 @@ from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.optional import ABSENT, Maybe
 from holdfast.runtime.plan.steps import ExpressionText, SchemaText
-from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowStore, WindowTopic
+from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowStoreSettings, WindowTopic
 
 TypeText = NewType("TypeText", str)
 """One SQL type as text: ``STRUCT<`CITY` STRING>``."""
@@ -71,8 +71,8 @@ class CreateWindowedTable:
     is_source: Maybe[bool] = ABSENT
 
     @property
-    def window_store(self) -> WindowStore:
-        return WindowStore(topic=self.window_topic, retention=self.retention)
+    def window_store(self) -> WindowStoreSettings:
+        return WindowStoreSettings(topic=self.window_topic, retention=self.retention)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import ClassVar, NewType
 from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.plan.formats import Formats, TimestampColumn
 from holdfast.runtime.plan.optional import ABSENT, Maybe
-from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowStore, WindowTopic
+from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowStoreSettings, WindowTopic
 
 SchemaText = NewType("SchemaText", str)
 """Columns as SQL text: `` `ID` INTEGER KEY, `NAME` STRING ``."""
@@ -108,8 +108,8 @@ class WindowStoreSource:
     source_name: Maybe[ObjectName] = ABSENT
 
     @property
-    def window_store(self) -> WindowStore:
-        return WindowStore(topic=self.window_topic, retention=self.retention)
+    def window_store(self) -> WindowStoreSettings:
+        return WindowStoreSettings(topic=self.window_topic, retention=self.retention)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

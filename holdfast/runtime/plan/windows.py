@@ -70,14 +70,18 @@ class WindowInfo:
 
 
 class WindowTopic(StrEnum):
-    """The layout of the keys of a windowed topic: as an application writes its results, or as its store logs them."""
+    """What a windowed topic is to the application that writes it, which determines the layout of its keys.
+
+    TOPIC has results: keys end with the start of a time window, or the end and start of a session. CHANGELOG is the log
+    of a window store: keys of time windows have a sequence number after the start.
+    """
 
     TOPIC = "TOPIC"
     CHANGELOG = "CHANGELOG"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WindowStore:
+class WindowStoreSettings:
     """How a table over a windowed topic reads and retains its windows, with the rules of Kafka Streams' stores.
 
     A window is dropped, and leaves the table, when its start (the end of a session) is `retention` or more before the

@@ -18,7 +18,7 @@ from holdfast.runtime.plan.windows import WindowInfo, WindowTopic
 from holdfast.runtime.serdes.formats import format_of
 from holdfast.runtime.serdes.scalar_text import literal
 from holdfast.runtime.serdes.side import DecodedSide, DecodeFailure, record_sides
-from holdfast.runtime.serdes.window import WindowedKey
+from holdfast.runtime.serdes.window import WindowedKeySql
 from holdfast.types import Column, Schema
 
 GOOD, UNDECODABLE = 0, 1
@@ -84,8 +84,8 @@ class Decoder:
         return format_of(key.info).decode(key), format_of(value.info).decode(value)
 
     @property
-    def _windowed_key(self) -> WindowedKey | None:
-        return None if self.window is None else WindowedKey(self.window, self.window_topic)
+    def _windowed_key(self) -> WindowedKeySql | None:
+        return None if self.window is None else WindowedKeySql(self.window, self.window_topic)
 
     def _unwindowed(self, view: str) -> tuple[str, list[str]]:
         """The records with the window removed from `key`, and the names of the columns that hold it."""

@@ -26,7 +26,7 @@ SEQUENCE_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class WindowedKey:
+class WindowedKeySql:
     """The Spark SQL that splits a windowed key into the key and its window; all of it is null for a null key."""
 
     window: WindowInfo

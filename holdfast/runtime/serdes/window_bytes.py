@@ -24,7 +24,7 @@ class WindowBytes:
 
 
 @dataclass(frozen=True, slots=True)
-class KeyLayout:
+class WindowedKeyCodec:
     """How the keys of a windowed topic are written and read. Time windows need their size."""
 
     window: WindowInfo

@@ -34,7 +34,7 @@ from holdfast.runtime.plan.steps import (
     TableSuppress,
     sources_of,
 )
-from holdfast.runtime.plan.windows import OutputRefinement, WindowInfo, WindowStore, WindowTopic, shape
+from holdfast.runtime.plan.windows import OutputRefinement, WindowInfo, WindowStoreSettings, WindowTopic, shape
 from holdfast.runtime.program import (
     Append,
     Emit,
@@ -121,7 +121,7 @@ def build_table(
     formats: Formats,
     timestamp: Maybe[TimestampColumn] = None,
     window: WindowInfo | None = None,
-    store: WindowStore | None = None,
+    store: WindowStoreSettings | None = None,
 ) -> Program:
     """The program that maintains a table over a topic; with `store`, its windows are retained as that says."""
     window = None if window is None else shape(window)

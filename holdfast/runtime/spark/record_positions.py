@@ -72,7 +72,7 @@ def _without_positions(step: TableSourceStep | CollectionSource, what: str) -> N
 def _expires(step: WindowStoreSource) -> NotSupported:
     return NotSupported(
         f"a query that uses ROWPARTITION or ROWOFFSET of a table cannot read the windows of topic {step.topic_name}",
-        detail="Its windows expire by rules that the query itself would have to repeat.",
+        detail="The query would read the topic's records, including those of expired windows.",
         hint="Leave ROWPARTITION and ROWOFFSET out.",
     )
 

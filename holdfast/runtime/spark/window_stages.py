@@ -28,6 +28,8 @@ from holdfast.runtime.plan.windows import (
     SessionWindow,
     TumblingWindow,
     WindowExpression,
+    grace_of,
+    length_of,
 )
 from holdfast.runtime.program import (
     ExpiringWindows,
@@ -48,9 +50,7 @@ from holdfast.runtime.spark.builders.window import (
     Timed,
     build_windows,
     expired_after,
-    grace_of,
     is_late,
-    length_of,
 )
 from holdfast.runtime.spark.builders.window_elements import Elements
 from holdfast.runtime.spark.relation import StreamRelation, TableRelation, ordered_by_time
@@ -61,7 +61,7 @@ from holdfast.runtime.store.schemas import rows_schema
 
 
 @dataclass(frozen=True, slots=True)
-class TimeWindows:
+class WindowedRows:
     """The rows of an aggregation by time window, and the state of their stream time.
 
     `by_partition` says whether all rows of a group are in one partition.
@@ -97,14 +97,14 @@ def grouped(builder: StageBuilder, step: StreamAggregate | StreamWindowedAggrega
     return ordered_by_time(source)
 
 
-def time_windows(builder: StageBuilder, step: StreamWindowedAggregate, collection: CollectionId) -> TimeWindows:
+def time_windows(builder: StageBuilder, step: StreamWindowedAggregate, collection: CollectionId) -> WindowedRows:
     """A grouped stream by window; a stage beside it stores the stream time."""
     window, source = _window_of(step), grouped(builder, step)
     if source.window is not None or isinstance(window, SessionWindow):
         raise unbuildable(step)
     timed, by_partition = Timed(source), _keeps_partition(builder, step.source)
     clock, before = _clock(builder, step, timed, collection)
-    return TimeWindows(window, clock, build_windows(window, timed, before), by_partition)
+    return WindowedRows(window, clock, build_windows(window, timed, before), by_partition)
 
 
 def closing_windows(

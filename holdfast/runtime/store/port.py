@@ -4,7 +4,7 @@
 
 - **collections**: the multi-version contents of tables. A row has key columns, value columns and a ROWTIME (`ts`,
   milliseconds).
-- **state**: what a stateful step remembers per key; it has no history.
+- **state**: what a stateful step stores per key; it has no history.
 - **outboxes**: rows that a query still has to publish to its sink topic.
 - **progress**: the remap, and the position of every query.
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from holdfast.catalog.objects import CatalogObject, Held, Index, NamedHold, Table
+from holdfast.catalog.objects import CatalogObject, Holdable, Index, NamedHold, Table
 from holdfast.catalog.system import is_system
 from holdfast.coordinator.uppers import Uppers, maintaining_query
 from holdfast.coordinator.upstream import Stop
@@ -52,7 +52,7 @@ class Times:
         """The latest time that is final for all objects whose upper follows the clock."""
         return self._uppers.now()
 
-    def upper(self, table: Held) -> Time | None:
+    def upper(self, table: Holdable) -> Time | None:
         """The upper of a table or index now; None while it is being built, or if it never was."""
         return self._uppers.upper(table)
 

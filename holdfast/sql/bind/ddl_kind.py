@@ -79,4 +79,4 @@ class DdlKind(Generic[S, B]):
     properties: Callable[[B], Mapping[str, str]] = _no_properties
     """Properties of its command in addition to the plan."""
     notices: Callable[[B], Sequence[str]] = _no_notices
-    """What the user should know although the statement succeeds."""
+    """Warnings shown when the statement succeeds."""

@@ -9,7 +9,7 @@ from holdfast.catalog.commands import (
     CommandId,
     CommandType,
 )
-from holdfast.catalog.objects import Held, Hold, Stream
+from holdfast.catalog.objects import Hold, Holdable, Stream
 from holdfast.catalog.snapshot import Catalog
 from holdfast.errors import BadTime, BindError, WrongObjectKind
 from holdfast.names import ObjectName
@@ -29,7 +29,7 @@ class BoundCreateHold(BoundDdl):
     """A hold to create: `at` a time, or at the least time at which all of its objects can be read."""
 
     name: ObjectName
-    on: tuple[Held, ...]
+    on: tuple[Holdable, ...]
     at: Moment | None
     max_lag_ms: int
 
@@ -87,8 +87,8 @@ def bind_drop_hold(statement: sql.DropHold, catalog: Catalog) -> BoundDropHold |
     return BoundDropHold(catalog.hold(statement.name.text, position=statement.name.position))
 
 
-def _objects(names: Sequence[sql.Identifier], catalog: Catalog) -> tuple[Held, ...]:
-    found: list[Held] = []
+def _objects(names: Sequence[sql.Identifier], catalog: Catalog) -> tuple[Holdable, ...]:
+    found: list[Holdable] = []
     for name in names:
         index = catalog.indexes.get(ObjectName(name.text))
         named = index or catalog.object(name.text, kind="table or index", position=name.position)

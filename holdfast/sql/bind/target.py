@@ -17,7 +17,7 @@ from holdfast.names import ObjectName, TopicName
 from holdfast.runtime.plan import ddl
 from holdfast.runtime.plan.formats import FormatInfo, Formats, TimestampColumn
 from holdfast.runtime.plan.sources import SchemaText
-from holdfast.runtime.plan.windows import WindowInfo, WindowStore
+from holdfast.runtime.plan.windows import WindowInfo, WindowStoreSettings
 from holdfast.sql.bind.nothing import BoundNothing
 from holdfast.sql.literals.timestamp_format import check_timestamp_format
 from holdfast.sql.properties.formats import (
@@ -45,7 +45,7 @@ class Target:
     topic: TopicName | None
     formats: Formats
     window: WindowInfo | None = None
-    window_store: WindowStore | None = None
+    window_store: WindowStoreSettings | None = None
     timestamp: TimestampColumn | None = None
     topic_settings: TopicSettings = field(default_factory=TopicSettings)
     or_replace: bool = False

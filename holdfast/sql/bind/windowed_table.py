@@ -5,8 +5,8 @@ from datetime import timedelta
 from holdfast.errors import BindError
 from holdfast.names import show
 from holdfast.runtime.plan.optional import value_of
-from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowStore, WindowTopic
-from holdfast.sql.literals.duration import duration_text
+from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowStoreSettings, WindowTopic
+from holdfast.sql.literals.duration import duration_text, span_text
 from holdfast.sql.properties.with_clause import WithProperties
 from holdfast.sql.syntax import statements as sql
 
@@ -14,7 +14,7 @@ BEYOND_SIZE = timedelta(days=1)
 """How much longer than its size a window is retained without RETENTION."""
 
 
-def window_store_of(statement: sql.CreateSource, with_: WithProperties) -> WindowStore | None:
+def window_store_of(statement: sql.CreateSource, with_: WithProperties) -> WindowStoreSettings | None:
     """The window store of a table over a topic; None for a stream, and for a topic without windows."""
     if statement.kind is sql.ObjectKind.STREAM:
         _refuse_for_stream(statement, with_)
@@ -24,7 +24,7 @@ def window_store_of(statement: sql.CreateSource, with_: WithProperties) -> Windo
         return None
     retention = with_.retention or default_retention(with_.window)
     _check_retention(statement.name.text, with_.window, retention, with_)
-    return WindowStore(topic=with_.window_topic or WindowTopic.TOPIC, retention=retention)
+    return WindowStoreSettings(topic=with_.window_topic or WindowTopic.TOPIC, retention=retention)
 
 
 def default_retention(window: WindowInfo) -> Duration:
@@ -40,17 +40,9 @@ def _check_retention(name: str, window: WindowInfo, retention: Duration, with_: 
             f'the retention of "{name}" must be no smaller than its window size',
             detail=f"Got size={duration_text(size.millis)}, retention={duration_text(retention.millis)}. "
             "A window would be dropped while rows still belong to it.",
-            hint=f"Write RETENTION='{_written(size)}' or more, or leave it out.",
+            hint=f"Write RETENTION='{span_text(size.millis)}' or more, or leave it out.",
             position=with_.position("RETENTION"),
         )
-
-
-def _written(duration: Duration) -> str:
-    """A duration as RETENTION accepts it: one number and one unit."""
-    ms = duration.millis
-    units = (("DAYS", 86_400_000), ("HOURS", 3_600_000), ("MINUTES", 60_000), ("SECONDS", 1_000), ("MILLISECONDS", 1))
-    unit, length = next(each for each in units if ms % each[1] == 0)
-    return f"{ms // length} {unit if ms != length else unit.removesuffix('S')}"
 
 
 def _refuse_for_stream(statement: sql.CreateSource, with_: WithProperties) -> None:
@@ -94,6 +86,6 @@ def stream_notice(name: str, window: WindowInfo | None) -> tuple[str, ...]:
     if window is None:
         return ()
     return (
-        f"The windows of stream {show(name)} have no retention: tables made of it keep them until they are deleted. "
+        f"The windows of stream {show(name)} have no retention: tables created from it retain them forever. "
         "For the topic's windows with their retention, create a table with WINDOW_TYPE.",
     )

@@ -43,3 +43,9 @@ def duration_text(ms: int) -> str:
         if number:
             parts.append(f"{number} {name}{'' if number == 1 else 's'}")
     return " ".join(parts)
+
+
+def span_text(ms: int) -> str:
+    """A positive duration as the clauses of WINDOW read it, one number and one unit: `90 SECONDS`."""
+    name, unit = next((name, unit) for name, unit in _TEXT_UNITS if ms % unit == 0)
+    return f"{ms // unit} {name.upper()}{'' if ms == unit else 'S'}"

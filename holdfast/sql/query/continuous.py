@@ -206,7 +206,8 @@ def _check_sources(select: sql.Select, relation: Relation, *, any_format: bool) 
                 hint="Read it with a standalone SELECT or with SUBSCRIBE.",
                 position=reference.position,
             )
-        # Kafka Streams' results often have the format; no statement of ksqlDB reads them as a windowed table.
+        # Results of Kafka Streams applications often have this format. ksqlDB has no window-store tables, so allowing
+        # them breaks no ksqlDB statement.
         allowed = any_format or (isinstance(found, Table) and found.window_store is not None)
         if clause is not None and found.formats.value_format.format == KAFKA and not allowed:
             raise NotSupported(

@@ -293,7 +293,12 @@ class _Condition:
                 position=self.position,
             )
         if right.window is not None:
-            raise NotSupported("a join on a foreign key cannot read a windowed table", position=self.position)
+            raise NotSupported(
+                f"a join on a foreign key cannot have the windowed table {right.name} on its right",
+                detail="Its key contains a window, which a foreign key does not have.",
+                hint="Join the tables on their keys, or put a table without windows on the right.",
+                position=self.position,
+            )
         return True
 
     def _other_key(self) -> str:

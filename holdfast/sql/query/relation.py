@@ -247,7 +247,7 @@ class Relation:
         if isinstance(found, Table) and found.window_store is not None:
             raise NotSupported(
                 f"{ref.name} of the windowed table {found.name} cannot be read",
-                detail="Its windows expire by rules that the query itself would have to repeat.",
+                detail="The query would read the topic's records, including those of expired windows.",
                 hint="Leave it out, or read the topic as a stream.",
                 position=ref.position,
             )

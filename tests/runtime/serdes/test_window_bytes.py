@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from holdfast.errors import PlanError
 from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowTopic, WindowType
-from holdfast.runtime.serdes.window_bytes import KeyLayout, WindowBytes
+from holdfast.runtime.serdes.window_bytes import WindowBytes, WindowedKeyCodec
 
 MAX_TIME = 2**63 - 1
 MINUTE = WindowInfo(type=WindowType.TUMBLING, size=Duration(Decimal(60)))
 SESSION = WindowInfo(type=WindowType.SESSION)
-TOPIC, CHANGELOG = KeyLayout(MINUTE), KeyLayout(MINUTE, WindowTopic.CHANGELOG)
-SESSIONS = KeyLayout(SESSION)
+TOPIC, CHANGELOG = WindowedKeyCodec(MINUTE), WindowedKeyCodec(MINUTE, WindowTopic.CHANGELOG)
+SESSIONS = WindowedKeyCodec(SESSION)
 LAYOUTS = {"topic": TOPIC, "changelog": CHANGELOG, "session": SESSIONS}
 WRITTEN = [
     (TOPIC, "", WindowBytes(b"", 0, 60_000), "0000000000000000"),
@@ -49,7 +49,7 @@ def test_a_key_that_looks_like_a_window_is_still_the_key(layout):
 
 def test_a_session_is_logged_as_it_is_written():
     parts = WindowBytes(b"plum", 17, 23)
-    assert KeyLayout(SESSION, WindowTopic.CHANGELOG).encode(parts) == SESSIONS.encode(parts)
+    assert WindowedKeyCodec(SESSION, WindowTopic.CHANGELOG).encode(parts) == SESSIONS.encode(parts)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
@@ -80,7 +80,7 @@ def test_a_key_without_room_for_a_window_is_refused(layout, raw, reason):
 @pytest.mark.parametrize("topic", WindowTopic)
 def test_time_windows_need_their_size(type_, topic):
     with pytest.raises(PlanError, match=f"the size of the {type_} windows is missing"):
-        KeyLayout(WindowInfo(type=type_), topic)
+        WindowedKeyCodec(WindowInfo(type=type_), topic)
 
 
 def test_read_with_the_other_layout_a_key_has_another_window():
@@ -99,10 +99,10 @@ times, keys = st.integers(-(2**63), MAX_TIME), st.binary(max_size=40)
 def test_time_windows_are_read_as_written(key, start, size, sequence):
     window = WindowInfo(type=WindowType.HOPPING, size=Duration(Decimal(size).scaleb(-3)))
     parts = WindowBytes(key, start, min(start + min(size, MAX_TIME), MAX_TIME), sequence)
-    logged = KeyLayout(window, WindowTopic.CHANGELOG)
+    logged = WindowedKeyCodec(window, WindowTopic.CHANGELOG)
     assert logged.decode(logged.encode(parts)) == parts
-    written = KeyLayout(window).encode(parts)
-    assert KeyLayout(window).decode(written) == WindowBytes(key, start, parts.end)
+    written = WindowedKeyCodec(window).encode(parts)
+    assert WindowedKeyCodec(window).decode(written) == WindowBytes(key, start, parts.end)
     assert logged.encode(parts) == written + sequence.to_bytes(4, "big")
 
 

@@ -12,7 +12,7 @@ from holdfast.runtime.plan.formats import FormatInfo, FormatProperties, Formats
 from holdfast.runtime.plan.windows import Duration, WindowInfo, WindowTopic, WindowType
 from holdfast.runtime.serdes.encoder import Encoder
 from holdfast.runtime.serdes.window import MAX_TIME, unwindowed
-from holdfast.runtime.serdes.window_bytes import KeyLayout, WindowBytes
+from holdfast.runtime.serdes.window_bytes import WindowBytes, WindowedKeyCodec
 from holdfast.types import Column, Role, Scalar, Schema, SqlType
 
 from .round_trip import array, decode, encode
@@ -65,7 +65,7 @@ def test_all_ways_to_read_and_write_a_key_agree(layout, format_, engine, reader,
     columns = {f"k{i}": array(values, t) for i, (values, t) in enumerate(zip(keys, types, strict=True))}
     columns["c0"] = array(["v"] * len(rows), Scalar.STRING)
     inner = encode(reader, Encoder(schema, formats), **columns).column("key")
-    single, encoder = KeyLayout(window, topic), Encoder(schema, formats, window, topic)
+    single, encoder = WindowedKeyCodec(window, topic), Encoder(schema, formats, window, topic)
     parts = [WindowBytes(*each) for each in zip(inner.to_pylist(), starts, ends, strict=True)]
 
     columns |= {f"k{len(types) + i}": array(times, Scalar.BIGINT) for i, times in enumerate((starts, ends))}

@@ -1,6 +1,6 @@
 """JSON records to typed columns by the native function `decode_json`.
 
-It gives the values of the SQL in `decode`, which is its reference: a test compares the two over random records.
+It gives the values that Spark's `from_json` and casts give: a test compares the two over random records.
 """
 
 from collections.abc import Sequence

@@ -35,7 +35,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  *  "columns": [{"name": "ID", "column": "ID", "shown": "INTEGER", "type": {"kind": "INTEGER"}}, ...]}
  * </pre>
  *
- * The values are those of Spark's `from_json` and casts in `json/decode.py`, which is the reference.
+ * The values are those of Spark's `from_json` and casts: a test compares the two.
  */
 public final class DecodeJson implements UnboundFunction, ScalarFunction, Serializable {
     static final JsonFactory FACTORY = ((JsonFactoryBuilder) new JsonFactoryBuilder()

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.fragment import BAD, OFF, PART, TS, Fragment, column, key_columns, value_columns
-from holdfast.runtime.plan.windows import SessionWindow, shape
-from holdfast.runtime.spark.builders.window import Timed, grace_of
+from holdfast.runtime.plan.windows import SessionWindow, grace_of, shape
+from holdfast.runtime.spark.builders.window import Timed
 from holdfast.runtime.spark.builders.window_elements import Elements
 from holdfast.runtime.spark.relation import StreamRelation
 from holdfast.types import Scalar

@@ -27,13 +27,12 @@ from holdfast.runtime.fragment import (
 )
 from holdfast.runtime.plan.optional import value_of
 from holdfast.runtime.plan.steps import JoinType, StreamStreamJoin
+from holdfast.runtime.plan.windows import DAY_MS
 from holdfast.runtime.program import Elapsed
 from holdfast.runtime.spark.relation import StreamRelation
 from holdfast.runtime.spark.skips import Skip, marked
 from holdfast.runtime.store.port import Layout, Merge
 from holdfast.types import Column, Scalar
-
-DAY_MS = 86_400_000
 
 TIMES = Layout((Scalar.INTEGER,), (Scalar.BIGINT, Scalar.BIGINT, Scalar.BIGINT, Scalar.BIGINT))
 """The state of times by partition: stream time, the time of the left and the right side, and the number of ticks."""

@@ -9,9 +9,14 @@ from dataclasses import dataclass, replace
 from holdfast.runtime import physical_columns as col
 from holdfast.runtime.fragment import BAD, LATE, SKIPPED, TS, Fragment, column
 from holdfast.runtime.plan.optional import value_of
-from holdfast.runtime.plan.windows import HoppingWindow, SessionWindow, TumblingWindow, WindowExpression, shape
-from holdfast.runtime.plan.windows import grace_of as grace_of
-from holdfast.runtime.plan.windows import length_of as length_of
+from holdfast.runtime.plan.windows import (
+    HoppingWindow,
+    SessionWindow,
+    TumblingWindow,
+    WindowExpression,
+    grace_of,
+    shape,
+)
 from holdfast.runtime.serdes.window import end_sql
 from holdfast.runtime.spark.relation import StreamRelation
 from holdfast.runtime.store.port import Layout, Merge

@@ -2,9 +2,9 @@
 
 from holdfast.names import CollectionId, QueryId, StateId
 from holdfast.runtime import physical_columns as col
-from holdfast.runtime.plan.windows import WindowInfo, WindowStore, WindowTopic, WindowType
+from holdfast.runtime.plan.windows import WindowInfo, WindowStoreSettings, WindowTopic, WindowType
 from holdfast.runtime.program import UpsertWindows
-from holdfast.runtime.serdes.window import WindowedKey
+from holdfast.runtime.serdes.window import WindowedKeySql
 from holdfast.runtime.spark.builders.window import STREAM_TIME, STREAM_TIME_MERGE
 from holdfast.runtime.store.port import Layout
 from holdfast.types import Column, Scalar
@@ -19,7 +19,7 @@ SQL."""
 
 
 def retain_windows(
-    query: QueryId, collection: CollectionId, layout: Layout, window: WindowInfo, store: WindowStore
+    query: QueryId, collection: CollectionId, layout: Layout, window: WindowInfo, store: WindowStoreSettings
 ) -> tuple[UpsertWindows, tuple[tuple[StateId, Layout], ...]]:
     """The action that writes the table's rows, and the states that it needs."""
     windows, clock = StateId(f"{query}/Windows"), StateId(f"{query}/ObservedTime")
@@ -35,18 +35,18 @@ def retain_windows(
         first=col.value(len(layout.value) + 1),
         last=col.value(len(layout.value) + 2),
         retention=store.retention.millis,
-        misfit=_misfit(WindowedKey(window, store.topic)),
-        remedy=_remedy(window, store.topic),
+        wrong_layout=_wrong_layout(WindowedKeySql(window, store.topic)),
+        layout_hint=_layout_hint(window, store.topic),
     )
     return action, ((windows, Layout(layout.key, (Scalar.INTEGER,))), (clock, STREAM_TIME))
 
 
-def _misfit(key: WindowedKey) -> str:
+def _wrong_layout(key: WindowedKeySql) -> str:
     too_short, sequence = key.too_short("key"), key.sequence("key")
     return too_short if sequence is None else f"({too_short} OR {sequence} <> 0)"
 
 
-def _remedy(window: WindowInfo, topic: WindowTopic) -> str:
+def _layout_hint(window: WindowInfo, topic: WindowTopic) -> str:
     """What to declare if the keys do not have the layout."""
     if window.type is WindowType.SESSION:
         return "If the topic has time windows, declare WINDOW_TYPE='TUMBLING' and WINDOW_SIZE."

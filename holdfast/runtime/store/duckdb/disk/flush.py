@@ -40,7 +40,7 @@ def flush(core: Core, targets: Sequence[Object]) -> None:
     with core.memory_lock:
         core.wal.apply(entries)
         for target in targets:
-            _remember(target)
+            _mark_flushed(target)
 
 
 def first_unflushed_number(core: Core) -> int:
@@ -88,7 +88,7 @@ def _write_rows(run: duckdb.DuckDBPyConnection, table: str, target: Collection |
         run.execute(f"INSERT INTO {table} SELECT {listed(shown, group)} FROM pending WHERE present AND NOT stored")
 
 
-def _remember(target: Object) -> None:
+def _mark_flushed(target: Object) -> None:
     match target:
         case State():
             target.memtable.flushed()
