@@ -157,8 +157,7 @@ def test_a_class_name_is_defined_once_in_its_part() -> None:
 
 
 PARTS = ("client", "testing", "sql.syntax", "runtime.store.memory")
-"""What has names of its own: the client, Kafka Streams' interface, query tests, statements as written, and the model of
-the store."""
+"""What has names of its own: the client, query tests, statements as written, and the model of the store."""
 
 
 def public_classes(file: Path) -> Iterator[str]:

@@ -31,7 +31,7 @@ LARGEST_DIVISOR = SHRINK_FACTOR**2
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class LengthSample:
     """The mean number of bytes of the records before an offset."""
 
     end: int
@@ -46,7 +46,7 @@ class ReadLimits:
         self._polled = settings.small_tick_records
         self._ranges = ranges
         self._divisor = 1
-        self._measured: dict[Partition, Sample] = {}
+        self._measured: dict[Partition, LengthSample] = {}
         """The last sample of each partition: that before the end of one slice is that of the start of the next."""
 
     @property
@@ -96,7 +96,7 @@ class ReadLimits:
         unknown = {p: (starts[p], min(end, starts[p] + SAMPLE)) for p, end in until.items() if p not in known}
         heads = known | (self._lengths(unknown) if unknown else {})
         tails = self._lengths({p: (max(starts[p], end - SAMPLE), end) for p, end in until.items()})
-        self._measured = {p: Sample(until[p], length) for p, length in tails.items()}
+        self._measured = {p: LengthSample(until[p], length) for p, length in tails.items()}
         return int(sum((end - starts[p]) * max(heads.get(p, 0), tails.get(p, 0)) for p, end in until.items()))
 
     def _lengths(self, ranges: Mapping[Partition, tuple[int, int]]) -> dict[Partition, float]:
