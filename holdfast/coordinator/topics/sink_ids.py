@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class SinkIds:
-    """Remembers the id of each sink topic. On the coordinator's thread."""
+    """Stores the id of each sink topic. On the coordinator's thread."""
 
     def __init__(
         self, store: Store, topics: TopicAdmin, publishing: Publishing, barriers: Barriers, queries: Queries

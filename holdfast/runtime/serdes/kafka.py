@@ -18,12 +18,14 @@ import pyarrow as pa
 
 from holdfast.errors import NotSupported
 from holdfast.runtime.plan.formats import FormatInfo
+from holdfast.runtime.serdes.native import number_sql
 from holdfast.runtime.serdes.scalar_text import literal
 from holdfast.runtime.serdes.side import DecodedSide, DecodeFailure, RecordSide
 from holdfast.runtime.store.port import SqlReader
 from holdfast.types import Column, Scalar, SqlType
 
 WIDTHS = {Scalar.INTEGER: 4, Scalar.BIGINT: 8, Scalar.DOUBLE: 8}
+NATIVE = {Scalar.INTEGER: "int", Scalar.BIGINT: "long", Scalar.DOUBLE: "double"}
 NUMPY = {Scalar.INTEGER: ">i4", Scalar.BIGINT: ">i8", Scalar.DOUBLE: ">f8"}
 
 
@@ -60,14 +62,9 @@ def decode(side: RecordSide) -> DecodedSide:
 
 def decode_sql(raw: str, type_: SqlType) -> str:
     """The Spark SQL of a value; undefined where `corrupt_sql` is true."""
-    unsigned = f"CAST(conv(hex({raw}), 16, -10) AS BIGINT)"
     match type_:
-        case Scalar.INTEGER:
-            return f"CAST(shiftright(shiftleft({unsigned}, 32), 32) AS INT)"
-        case Scalar.BIGINT:
-            return unsigned
-        case Scalar.DOUBLE:
-            return _double_sql(unsigned)
+        case Scalar.INTEGER | Scalar.BIGINT | Scalar.DOUBLE:
+            return number_sql(NATIVE[type_], raw, WIDTHS[type_])
         case Scalar.STRING:
             return f"CAST({raw} AS STRING)"
         case _:
@@ -101,14 +98,3 @@ def encode(rows: pa.Table, side: RecordSide, _reader: SqlReader) -> pa.Array:
         pa.binary(WIDTHS[type_]), len(flat), [None, pa.py_buffer(np.ascontiguousarray(numbers).tobytes())]
     ).cast(pa.binary())
     return pa.compute.if_else(flat.is_valid(), fixed, pa.scalar(None, pa.binary()))
-
-
-def _double_sql(bits: str) -> str:
-    """IEEE 754 by arithmetic: Spark has no function that reads the bits of a double. Exact, subnormals included."""
-    sign = f"IF({bits} < 0, -1D, 1D)"
-    exponent = f"CAST(shiftrightunsigned({bits}, 52) & 2047 AS INT)"
-    fraction = f"CAST({bits} & 4503599627370495 AS DOUBLE)"
-    normal = f"{sign} * (1D + {fraction} / 4503599627370496D) * power(2D, {exponent} - 1023)"
-    subnormal = f"{sign} * {fraction} * power(2D, -1074)"
-    special = f"IF({fraction} = 0D, {sign} * CAST('Infinity' AS DOUBLE), CAST('NaN' AS DOUBLE))"
-    return f"CASE {exponent} WHEN 2047 THEN {special} WHEN 0 THEN {subnormal} ELSE {normal} END"

@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 from holdfast.errors import PlanError
 from holdfast.runtime.plan.optional import value_of
 from holdfast.runtime.plan.windows import WindowInfo, WindowTopic, WindowType
-from holdfast.runtime.serdes import kafka
+from holdfast.runtime.serdes.native import number_sql
 from holdfast.runtime.serdes.scalar_text import literal
-from holdfast.types import Scalar
 
 MAX_TIME = 2**63 - 1
 TIME_BYTES = 8
@@ -55,7 +54,7 @@ class WindowedKeySql:
         """
         if not has_sequence(self.window.type, self.topic):
             return None
-        return kafka.decode_sql(f"substring({raw}, -{SEQUENCE_BYTES}, {SEQUENCE_BYTES})", Scalar.INTEGER)
+        return number_sql("int", raw, SEQUENCE_BYTES)
 
     def too_short(self, raw: str) -> str:
         """The condition that the key does not have the bytes of a window."""
@@ -103,7 +102,7 @@ def window_size(window: WindowInfo) -> int:
 
 def _time(raw: str, from_end: int) -> str:
     """The time whose first byte is `from_end` bytes before the end."""
-    return kafka.decode_sql(f"substring({raw}, -{from_end}, {TIME_BYTES})", Scalar.BIGINT)
+    return number_sql("long", raw, from_end)
 
 
 def end_sql(start: str, size: int) -> str:

@@ -8,6 +8,7 @@ import pytest
 from holdfast.errors import NotSupported
 from holdfast.runtime.serdes.decoder import Decoder
 from holdfast.runtime.serdes.encoder import Encoder
+from holdfast.runtime.spark.engine import LOCAL_ROWS
 from holdfast.types import Scalar
 
 from .round_trip import array, decode, encode, formats, values_of
@@ -52,6 +53,15 @@ def test_bytes_are_read_and_written_exactly(type_, engine, reader):
     assert exactly(found) == exactly([*values, None, *(None for _ in WRONG[type_])])
     encoded = encode(reader, Encoder(schema, KAFKA), c0=array([*values, None], type_))
     assert encoded.column("value").to_pylist() == [*raw, None]
+
+
+@pytest.mark.parametrize("type_", list(VALUES))
+def test_generated_code_reads_the_same(type_, engine):
+    """More rows than this run with generated code."""
+    raw, values = zip(*[*VALUES[type_], (None, None), *((wrong, None) for wrong in WRONG[type_])], strict=True)
+    times = LOCAL_ROWS // len(raw) + 1
+    rows = decode(engine, Decoder(values_of(A=type_), KAFKA), [*raw] * times)
+    assert exactly(rows.column("c0").to_pylist()) == exactly([*values] * times)
 
 
 def test_every_nan_is_read_as_nan(engine):

@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * The functions that decode records. The name of a function contains its specification, because its result type
+ * The functions that decode records. The name of decode_json contains its specification, because its result type
  * depends on it, and Spark asks for the result type before it knows any argument.
  */
 public final class Functions implements FunctionCatalog {
@@ -31,6 +31,15 @@ public final class Functions implements FunctionCatalog {
         String function = identifier.name();
         if (function.startsWith(DECODE_JSON)) {
             return new DecodeJson(function.substring(DECODE_JSON.length()));
+        }
+        if (function.equals("int_at")) {
+            return new IntAt();
+        }
+        if (function.equals("long_at")) {
+            return new LongAt();
+        }
+        if (function.equals("double_at")) {
+            return new DoubleAt();
         }
         throw new NoSuchFunctionException(identifier);
     }
