@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import anyio
 import httpx
@@ -17,6 +17,9 @@ from holdfast.client.subscribe import AsyncSubscription
 from holdfast.client.transport import connection, httpx_arguments, translate_errors
 from holdfast.config import DEFAULT_SERVER
 from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 
@@ -104,6 +107,10 @@ class AsyncClient:
         """See `Client.query`."""
         async with self.stream(text, properties) as stream:
             return Result(stream.header, [row async for row in stream])
+
+    async def arrow(self, text: str, properties: Properties | None = None) -> "pa.Table":
+        """See `Client.arrow`."""
+        return await self._run(self._core.arrow(text, properties))
 
     def stream(self, text: str, properties: Properties | None = None) -> "AsyncStream":
         """See `Client.stream`; use it in an `async with` block."""

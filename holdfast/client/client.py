@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 
@@ -19,6 +19,9 @@ from holdfast.client.subscribe import Subscription
 from holdfast.client.transport import connection, httpx_arguments, translate_errors
 from holdfast.config import DEFAULT_SERVER
 from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -105,6 +108,10 @@ class Client:
         """All rows of a SELECT: of a pull query, or of a push query with a LIMIT."""
         with self.stream(text, properties) as stream:
             return Result(stream.header, list(stream))
+
+    def arrow(self, text: str, properties: Properties | None = None) -> "pa.Table":
+        """All rows of a pull query, sent as Arrow: for large results. `TIMESTAMP` has microseconds."""
+        return self._run(self._core.arrow(text, properties))
 
     def stream(self, text: str, properties: Properties | None = None) -> "Stream":
         """The rows of a SELECT as they arrive. Use it in a `with` block, whose end closes the query."""

@@ -8,12 +8,13 @@ from collections import deque
 from collections.abc import Generator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from holdfast.client.entities import Entities
-from holdfast.client.errors import ServerError
+from holdfast.client.errors import BadResponse, ServerError
 from holdfast.client.response import Header, Part, ResponseParser, Row
 from holdfast.client.session import (
+    ARROW,
     HEALTH,
     INFO,
     Properties,
@@ -28,6 +29,9 @@ from holdfast.client.session import (
     server_info,
 )
 from holdfast.errors import HoldfastError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 
@@ -83,6 +87,18 @@ class ClientCore:
 
     def rows(self, text: str, properties: Properties | None) -> "RowsCore":
         return RowsCore(self, self.session.query_request(text, properties, progress=True))
+
+    def arrow(self, text: str, properties: Properties | None) -> "Call[pa.Table]":
+        import pyarrow as pa
+
+        request = self.session.query_request(text, properties, progress=False, accept=ARROW)
+        reply: Reply = yield Send(request)
+        if reply.status >= 400:
+            parse_response(reply.status, reply.body, self.server)
+        try:
+            return pa.ipc.open_stream(reply.body).read_all()
+        except pa.ArrowException as cause:
+            raise BadResponse(f"{self.server} did not send the rows as Arrow", detail=str(cause)) from cause
 
     def lines(self, text: str, properties: Properties | None) -> "LinesCore":
         return LinesCore(self, self.session.query_request(text, properties, progress=False))

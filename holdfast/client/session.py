@@ -20,6 +20,7 @@ CLOSE_SECONDS = 5.0
 TRANSACTION = "holdfast.transaction"
 OBJECTS = "holdfast.objects"
 DELIMITED = "application/vnd.ksqlapi.delimited.v1"
+ARROW = "application/vnd.apache.arrow.stream"
 JSON = "application/json"
 INSERT_ROWS = 1000
 """Rows per insert request. Requests are sent one after the other, so that an endless insert needs bounded memory."""
@@ -57,11 +58,13 @@ class Session:
         body["sessionVariables"] = self.variables
         return Request("/ksql", orjson.dumps(body))
 
-    def query_request(self, text: str, properties: Properties | None, *, progress: bool) -> Request:
+    def query_request(
+        self, text: str, properties: Properties | None, *, progress: bool, accept: str = DELIMITED
+    ) -> Request:
         body: dict[str, Any] = {"sql": text, "properties": self.properties | dict(properties or {})}
         body["sessionVariables"] = self.variables
         body["requestProperties"] = {"holdfast.tombstones": True, "holdfast.progress": progress}
-        return Request("/query-stream", orjson.dumps(body), DELIMITED)
+        return Request("/query-stream", orjson.dumps(body), accept)
 
     @property
     def in_transaction(self) -> bool:

@@ -118,6 +118,14 @@ def test_a_query(client: Any, service: LocalService) -> None:
     assert found.arrow().column("TOTAL").type == pa.int32()
 
 
+def test_a_query_as_arrow(client: Any) -> None:
+    sent, converted = client.arrow("SELECT * FROM totals;"), client.query("SELECT * FROM totals;").arrow()
+    assert sent.num_rows > 0
+    assert sent.equals(converted)
+    with pytest.raises(ServerError, match="only pull queries"):
+        client.arrow("SELECT * FROM totals EMIT CHANGES;")
+
+
 def test_a_stream_ends_with_its_block_and_so_does_its_query(client: Any, service: LocalService) -> None:
     with client.stream(PUSH) as stream:
         push = service.next_push()

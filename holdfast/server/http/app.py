@@ -18,6 +18,7 @@ from holdfast.metrics import PULL_SECONDS
 from holdfast.names import folded
 from holdfast.server.command_status import CommandStatuses
 from holdfast.server.http import openapi
+from holdfast.server.http.arrow_stream import arrow_parts
 from holdfast.server.http.cluster_status import cluster_status
 from holdfast.server.http.fast_path import Endpoint, FastPath
 from holdfast.server.http.framing import framing_for, wants_progress
@@ -57,6 +58,7 @@ MAX_CHANGES = 64
 MAX_REPORTS = 4
 """Threads for metrics and other reports about the server, some of which ask Kafka."""
 
+NO_ARROW = f"Accept {RowFormat.DELIMITED.value}."
 POLL_SECONDS = 1.0
 """How often a read of a future time checks whether its client is still connected."""
 
@@ -107,9 +109,10 @@ class Api:
         return await self._run_query(sql, RowFormat.DELIMITED, client)
 
     async def _run_query(self, sql: SqlRequest, format_: RowFormat, request: Request | SocketClient) -> Response:
+        as_arrow = format_ is RowFormat.ARROW
         framing = framing_for(format_, sql.options)
         catalog = self.service.catalog
-        plain = not sql.properties and not sql.variables
+        plain = not sql.properties and not sql.variables and not as_arrow
         split, reader, key = self.lookups.find(sql.text) if plain else (None, None, ())
         if reader is not None:
             try:
@@ -127,7 +130,10 @@ class Api:
                 bound = await self._until_final(bound, request)
                 with PULL_SECONDS.time():
                     result = await self.threaded(self.service.pull, bound, sql.properties.get(TRANSACTION))
-                return StreamingResponse(pull_parts(result, framing), media_type=framing.media_type)
+                parts = arrow_parts(result) if as_arrow else pull_parts(result, framing)
+                return StreamingResponse(parts, media_type=format_.value)
+            if as_arrow:
+                raise Problem(Code.NOT_ACCEPTABLE, "only pull queries are sent as Arrow", hint=NO_ARROW)
             if TRANSACTION in sql.properties:
                 raise ReadOnlyTransaction(
                     "a push query cannot be run in a transaction", hint="End it with COMMIT first."
@@ -143,10 +149,10 @@ class Api:
         return PushResponse(PushSender(push, framing, self.senders, limit=bound.limit, progress=progress))
 
     async def _print(self, statement: Print, text: str, format_: RowFormat) -> Response:
-        """Respond with lines of text; a JSON array of them is not supported."""
-        if format_ is RowFormat.ARRAY:
-            hint = f"Accept {RowFormat.DELIMITED.value}."
-            raise Problem(Code.NOT_ACCEPTABLE, "the lines of PRINT cannot be sent as JSON", hint=hint)
+        """Respond with lines of text; no other form is supported."""
+        if format_ in (RowFormat.ARRAY, RowFormat.ARROW):
+            name = "JSON" if format_ is RowFormat.ARRAY else "Arrow"
+            raise Problem(Code.NOT_ACCEPTABLE, f"the lines of PRINT cannot be sent as {name}", hint=NO_ARROW)
         try:
             tail = await self.threaded(self.service.print_topic, statement)
         except HoldfastError as error:
@@ -273,7 +279,8 @@ def make_app(service: ServiceApi) -> FastAPI:
     )
     api = Api(service)
     app.state.senders = api.senders
-    rows = {"delimited": openapi.DELIMITED_LINES, "json": openapi.PARTS, "streamed": openapi.STREAMED_PARTS}
+    rows = {"delimited": openapi.DELIMITED_LINES, "json": openapi.PARTS, "streamed": openapi.STREAMED_PARTS,
+            "arrow": openapi.BINARY}  # fmt: skip
     post_errors, responses = openapi.POST_ERRORS, openapi.responses
 
     direct: dict[str, Endpoint] = {}

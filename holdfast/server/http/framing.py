@@ -233,7 +233,7 @@ def framing_for(format_: RowFormat, options: Mapping[str, str]) -> Framing:
             check_property(name, options[name])
     tombstones = Tombstones(options.get(TOMBSTONES, default).lower())
     match format_:
-        case RowFormat.DELIMITED:
+        case RowFormat.DELIMITED | RowFormat.ARROW:
             return Delimited(tombstones)
         case RowFormat.ARRAY:
             return Arrayed(tombstones)

@@ -8,6 +8,7 @@ from holdfast.server.http.requests import JSON_TYPES, LINE_TYPES, RowFormat
 Schema = dict[str, Any]
 
 TEXT: Schema = {"type": "string"}
+BINARY: Schema = {"type": "string", "format": "binary"}
 INTEGER: Schema = {"type": "integer"}
 BOOLEAN: Schema = {"type": "boolean"}
 ANY_OBJECT: Schema = {"type": "object", "additionalProperties": True}
@@ -104,6 +105,7 @@ MEDIA_TYPES = {
     "json": JSON,
     "delimited": RowFormat.DELIMITED.value,
     "streamed": RowFormat.STREAMED.value,
+    "arrow": RowFormat.ARROW.value,
     "text": "text/plain",
 }
 UNHEALTHY: dict[str, Any] = {"description": "A part of the server is unhealthy", "content": {JSON: {"schema": HEALTH}}}

@@ -30,6 +30,7 @@ class RowFormat(StrEnum):
     DELIMITED = "application/vnd.ksqlapi.delimited.v1"
     ARRAY = "application/json"
     STREAMED = "application/vnd.ksql.v1+json"
+    ARROW = "application/vnd.apache.arrow.stream"
 
 
 async def read_object(request: Request) -> Mapping[str, Any]:

@@ -44,6 +44,48 @@ def test_a_pull_in_each_form(http: httpx.Client) -> None:
     assert http.post("/query", json={"ksql": PULL}).json() == streamed
 
 
+def test_a_pull_as_arrow(http: httpx.Client, service: LocalService, monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = Struct((StructField("Day", Scalar.DATE), StructField("at", Map(Scalar.STRING, Scalar.TIME))))
+    types = {"N": Scalar.INTEGER, "T": Scalar.TIME, "S": Scalar.TIMESTAMP, "P": DecimalType(6, 2), "L": Array(inner)}
+    moment, noon = datetime.datetime(2024, 1, 31, 6, tzinfo=datetime.UTC), datetime.time(12)
+    stored = {
+        "r0": [1, None],
+        "r1": [43_200_000, None],
+        "r2": [moment.replace(tzinfo=None), None],
+        "r3": [Decimal("1.50"), None],
+        "r4": [[{"f0": moment.date(), "f1": [("a", 43_200_000)]}, None], None],
+    }
+    arrays = [
+        pa.array(values, arrow_type(type_)) for values, type_ in zip(stored.values(), types.values(), strict=True)
+    ]
+    rows = pa.concat_tables([pa.table(arrays, names=list(stored))] * 2).slice(1, 2)
+    columns = tuple(ResultColumn(name, type_) for name, type_ in types.items())
+    monkeypatch.setattr(service, "pull", lambda *_: PullResult(columns, rows, Time(1), "not current"))
+    accept = {"accept": "application/vnd.apache.arrow.stream"}
+    response = http.post("/query-stream", json={"sql": PULL}, headers=accept)
+    assert response.headers["content-type"] == accept["accept"]
+    found = pa.ipc.open_stream(response.content).read_all()
+    assert found.schema.metadata == {b"notice": b"not current"}
+    assert found.to_pylist() == [
+        dict.fromkeys(types),
+        {
+            "N": 1,
+            "T": noon,
+            "S": moment,
+            "P": Decimal("1.50"),
+            "L": [{"Day": moment.date(), "at": [("a", noon)]}, None],
+        },
+    ]
+
+
+def test_only_pulls_are_sent_as_arrow(http: httpx.Client) -> None:
+    accept = {"accept": "application/vnd.apache.arrow.stream"}
+    for sql in (PUSH, "PRINT orders;"):
+        refused = http.post("/query-stream", json={"sql": sql}, headers=accept)
+        assert refused.status_code == 406
+        assert "Arrow" in refused.json()["message"]
+
+
 def test_a_push_until_its_limit(http: httpx.Client, service: LocalService) -> None:
     """From the earliest, so it begins with the row that is there."""
     service.put("TOTALS", ("a", 1))
