@@ -111,20 +111,32 @@ class PreparedJobs:
                 for view, schema in job.schemas:
                     task.input(schema).createOrReplaceTempView(view)
                 for view, sql in job.derived:
-                    frame = task.in_one_partition(self._session.sql(sql))
+                    frame = self._session.sql(sql)
                     if job.uses(view) > 1:
-                        if not _is_repeatable(frame):
+                        shared = _repeatable(task, frame)
+                        if shared is None:
                             return None
-                        frame = task.share(frame)
+                        frame = task.share(shared)
                     frame.createOrReplaceTempView(view)
-                frame = task.in_one_partition(self._session.sql(job.sql).coalesce(1))
+                result = _repeatable(task, self._session.sql(job.sql).coalesce(1))
             finally:
                 for view in (*job.views, *(view for view, _ in job.derived)):
                     self._session.catalog.dropTempView(view)
-        if not _is_repeatable(frame):
+        if result is None:
             return None
-        task.result(frame)
+        task.result(result)
         return task
+
+
+def _repeatable(task: DriverTask, frame: DataFrame) -> DataFrame | None:
+    """The frame, changed if that removes its exchanges; None if its plan is not repeatable.
+
+    Not changed without need: planning takes longer with each union that is put into one partition.
+    """
+    if _is_repeatable(frame):
+        return frame
+    changed = task.in_one_partition(frame)
+    return changed if _is_repeatable(changed) else None
 
 
 def _is_repeatable(frame: DataFrame) -> bool:
