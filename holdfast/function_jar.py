@@ -8,7 +8,9 @@ import hashlib
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from zipfile import ZipFile, ZipInfo
@@ -17,11 +19,13 @@ from holdfast.errors import StartError
 
 COMPILE = "CompileSources"
 FOLDER = "runtime/serdes/native"
+PREFIX = "holdfast-functions-"
+RETENTION_DAYS = 30
 
 
 def function_jar(cache_dir: Path, *, java: Path, spark_jars: Path) -> Path:
     """The path of the jar in the cache. It is compiled if it is missing or damaged."""
-    jar = cache_dir / f"holdfast-functions-{_digest(spark_jars)}.jar"
+    jar = cache_dir / f"{PREFIX}{_digest(spark_jars)}.jar"
     checksum = jar.with_suffix(".sha256")
     if not (jar.is_file() and checksum.is_file() and checksum.read_text("utf-8") == _sha256(jar)):
         cache_dir.mkdir(parents=True, exist_ok=True)
@@ -31,7 +35,22 @@ def function_jar(cache_dir: Path, *, java: Path, spark_jars: Path) -> Path:
             own_checksum.write_text(_sha256(made), "utf-8")
             os.replace(made, jar)
             os.replace(own_checksum, checksum)
+        _remove_old(cache_dir)
+    with suppress(OSError):
+        os.utime(checksum)
     return jar
+
+
+def _remove_old(cache_dir: Path) -> None:
+    """Remove jars of other releases that were not used lately.
+
+    The checksum has the time of the last use: class archives depend on that of the jar.
+    """
+    for checksum in cache_dir.glob(f"{PREFIX}*.sha256"):
+        with suppress(OSError):
+            if checksum.stat().st_mtime < time.time() - RETENTION_DAYS * 86_400:
+                checksum.with_suffix(".jar").unlink(missing_ok=True)
+                checksum.unlink()
 
 
 def _sources() -> Sequence[Path]:

@@ -1,4 +1,6 @@
+import os
 import stat
+import time
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -28,6 +30,21 @@ def test_a_damaged_jar_is_compiled_again_to_the_same_bytes(compiled):
     compiled.write_bytes(before[:-1])
     assert function_jar(compiled.parent, java=find_java(), spark_jars=SPARK_JARS) == compiled
     assert compiled.read_bytes() == before
+
+
+def test_a_jar_that_is_not_used_for_a_month_is_removed(compiled):
+    unused, used = (compiled.with_name(f"holdfast-functions-{name}.jar") for name in ("old", "new"))
+    for jar in (unused, used):
+        jar.touch()
+        jar.with_suffix(".sha256").touch()
+    month_ago = time.time() - 31 * 86_400
+    os.utime(unused.with_suffix(".sha256"), (month_ago, month_ago))
+    compiled.unlink()
+    function_jar(compiled.parent, java=find_java(), spark_jars=SPARK_JARS)
+    assert {path.name for path in compiled.parent.glob("*.jar")} == {compiled.name, used.name}
+    assert not unused.with_suffix(".sha256").exists()
+    used.unlink()
+    used.with_suffix(".sha256").unlink()
 
 
 def test_a_java_that_cannot_compile_is_reported_with_a_hint(tmp_path):

@@ -107,9 +107,9 @@ def _encode_batch(rows: pa.Table, schema: pa.Schema) -> bytes:
 
 
 def _decode_batches(encoded: bytes, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Record batches that each have their length before them."""
-    buffer, offset = pa.py_buffer(encoded), 0
+    """Record batches that each have their length before them. Each is copied: Arrow wants aligned buffers."""
+    offset = 0
     while offset < len(encoded):
-        size = int.from_bytes(encoded[offset : offset + 4], "big")
-        yield pa.ipc.read_record_batch(buffer.slice(offset + 4, size), schema)
-        offset += 4 + size
+        start = offset + 4
+        offset = start + int.from_bytes(encoded[offset:start], "big")
+        yield pa.ipc.read_record_batch(pa.py_buffer(encoded[start:offset]), schema)
