@@ -16,6 +16,7 @@ from holdfast.app import Service
 from holdfast.kafka.librdkafka.admin import Admin
 from holdfast.kafka.port import TopicSpec
 from holdfast.names import TopicName
+from holdfast.sql.properties.session import ANY_VALUE_FORMAT
 from tests.coordinator.service_calls import pulled, run, wait
 
 from .kafka_streams import KINDS, WindowedApplication, Windows, windowed_application
@@ -101,7 +102,7 @@ def test_each_reads_the_windows_of_the_other(service: Service, application: Wind
     first = check(half)
     run(service, INPUT.format(topic=topic))
     for kind, window in WINDOWS.items():
-        run(service, OWN.format(kind=kind, id=application.id, window=window))
+        run(service, OWN.format(kind=kind, id=application.id, window=window), {ANY_VALUE_FORMAT: "true"})
     write(service, topic, records[half:])
     last = check(RECORDS)
     assert all(first[kind].keys() - last[kind].keys() for kind in KINDS), "windows have expired in the meantime"

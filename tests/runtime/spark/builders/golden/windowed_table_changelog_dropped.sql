@@ -12,5 +12,5 @@ FROM (
   )
 )
 GROUP BY k0, k1, k2, part HAVING count_if(dropped) > 0;
-SELECT count(key) AS records, count_if((octet_length(key) < 12 OR CAST(shiftright(shiftleft(CAST(conv(hex(substring(key, -4, 4)), 16, -10) AS BIGINT), 32), 32) AS INT) <> 0)) AS misfits
+SELECT count(key) AS records, count_if((octet_length(key) < 12 OR holdfast.int_at(key, 4) <> 0)) AS misfits
 FROM records;
