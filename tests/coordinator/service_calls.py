@@ -20,7 +20,7 @@ SECONDS = 120
 def run(service: Service, sql: str, properties: Mapping[str, str] | None = None) -> None:
     """Run statements as a client does; afterwards a stepped service runs until it is idle."""
     for parsed in statements(sql):
-        bound = bind(parsed.statement, service.catalog, {})
+        bound = bind(parsed.statement, service.catalog, properties or {})
         if isinstance(bound, BoundInsert):
             service.insert(bound)
         else:
