@@ -189,7 +189,7 @@ class Sessions:
         _open_code_cache(large)
         small = large.newSession()
         _tune(large, small)
-        self.small, self.large, self.warming = small, large, WarmUp(small, large)
+        self.small, self.large, self.warming = small, large, WarmUp(small)
         for follower in self._followers:
             follower._adopt()
 

@@ -23,17 +23,15 @@ log = logging.getLogger(__name__)
 ROUNDS, SECONDS, RUNS = 60, 30.0, 6
 """The maximum number of jobs to plan, the maximum time, and the runs of each job."""
 
-LARGE_RECORDS = 20_000
-
 SCHEMA = Schema((Column("K", Scalar.STRING, Role.KEY), Column("N", Scalar.BIGINT), Column("S", Scalar.STRING)))
 FORMATS = Formats(key_format=FormatInfo(format="KAFKA"), value_format=FormatInfo(format="JSON"))
 
 
 class WarmUp:
-    """A thread that runs a job like a backfill's, then small ones until there is real work or enough have run."""
+    """A thread that runs small jobs until there is real work, or enough of them have run."""
 
-    def __init__(self, small: SparkSession, large: SparkSession) -> None:
-        self._small, self._large = small, large
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="spark-warm-up", daemon=True)
         self._thread.start()
@@ -53,22 +51,13 @@ class WarmUp:
             log.info("warm-up ended: error=%s", error)
 
     def _warm_up(self) -> None:
-        started, jobs = time.monotonic(), PreparedJobs(self._small)
-        self._run_large()
+        started, jobs = time.monotonic(), PreparedJobs(self._session)
         for n in range(ROUNDS):
             planned = job(n)
             for run in range(RUNS):
                 if self._stopped.is_set() or time.monotonic() - started > SECONDS:
                     return
                 jobs.run(planned, {"warm_records": records(n * RUNS + run)})
-
-    def _run_large(self) -> None:
-        """A job with generated code over enough records for the JVM to compile what decodes them."""
-        several = pa.concat_tables([records(0)] * LARGE_RECORDS).combine_chunks()
-        self._large.createDataFrame(several).createOrReplaceTempView("warm_records")
-        decoded = self._large.sql(f"SELECT * FROM ({job(0).derived[0][1]}) WHERE c0 >= 0")
-        self._large.catalog.dropTempView("warm_records")
-        decoded.toArrow()
 
 
 def records(n: int) -> pa.Table:
